@@ -130,7 +130,7 @@ func (v *verifier) order(method string) (stagedPurchase, error) {
 		}
 		p := stagedPurchase{API: guest, order: registered.JSON200.Data.OrderID, amount: amount, method: method}
 		var paid struct{ PaymentKey string }
-		err = ask(v.ctx, v.sandbox+"/sandbox/payments", map[string]any{"orderId": p.order, "amount": amount, "method": method, "bank": "20"}, &paid)
+		err = ask(v.ctx, v.sandbox+"/sandbox/payments", map[string]any{"orderId": p.order, "amount": amount, "method": method, "bank": "20", "clientKey": held.JSON200.Data.ClientKey}, &paid)
 		p.key = paid.PaymentKey
 		return p, err
 	}

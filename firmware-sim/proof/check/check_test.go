@@ -70,6 +70,9 @@ var plants = []struct {
 	{"M11", "a balance that the ledger does not know", func(r *record.Record) { r.Ledger[1].Amount = 3 }},
 	{"M11", "a refund that nobody asked for", func(r *record.Record) { r.Ledger[5].Kind = "cancel.done" }},
 	{"M12", "a transaction that waits for the provider", func(r *record.Record) { r.Probes[0].OK = false }},
+	{"M13", "a payment read with the key of another entity", func(r *record.Record) {
+		r.Provider.Foreign = append(r.Provider.Foreign, r.Provider.Calls[0])
+	}},
 
 	{"D1", "two pulses", func(r *record.Record) { r.Pulses = append(r.Pulses, r.Pulses[0]) }},
 	{"D1", "a pulse for no request", func(r *record.Record) { r.Pulses[2].At = sec(70) }},

@@ -22,6 +22,7 @@ var money = []rule{
 	{id: "M10", text: "the content of a callback alone never changes a state", check: callbacksDecideNothing},
 	{id: "M11", text: "the ledger is append-only, and balances can be derived from it", check: ledgerTellsAll},
 	{id: "M12", text: "no transaction is open during a call to the provider (none idle for more than 100 ms while the provider hangs)", check: noOpenTransaction},
+	{id: "M13", text: "a payment of one legal entity is never asked for with the key of another", check: ownKeys},
 }
 
 // holding is the balance of an order at the provider, in won, and its number of charges.
@@ -313,5 +314,17 @@ func noOpenTransaction(b *books, f *finding) {
 		if p.What == "stall" {
 			f.expect(p.OK, "a transaction was idle while the provider hung, for %s", p.Took.Round(time.Millisecond))
 		}
+	}
+}
+
+// ownKeys counts the calls of the second merchant.
+func ownKeys(b *books, f *finding) {
+	for _, c := range b.Provider.Calls {
+		if strings.HasSuffix(c.Keys, "-2") {
+			f.saw()
+		}
+	}
+	for _, c := range b.Provider.Foreign {
+		f.violated("%s %s of order %s with the keys %s", c.Method, c.Path, c.Order, c.Keys)
 	}
 }

@@ -102,7 +102,7 @@ func clean() *record.Record {
 	r.Provider = record.Provider{Charged: 30000, Refunded: 15000,
 		Calls: []record.Call{
 			{At: sec(3.2), Method: "POST", Path: "/v1/payments/confirm", Order: "o1", Status: 0},
-			{At: sec(3.2), Method: "POST", Path: "/v1/payments/confirm", Order: "o2", Status: 200},
+			{At: sec(3.2), Method: "POST", Path: "/v1/payments/confirm", Order: "o2", Keys: "widget-2", Status: 200},
 			{At: sec(3.2), Method: "POST", Path: "/v1/payments/confirm", Order: "o9", Status: 403},
 			{At: sec(41), Method: "POST", Path: "/v1/payments/p2/cancel", IdempotencyKey: "cancel", Order: "o2", Status: 200},
 		},

@@ -309,6 +309,7 @@ type Idle struct {
 type Provider struct {
 	Charged, Refunded int
 	Calls             []Call
+	Foreign           []Call // those for a payment of another merchant than the key's
 	Payments          []ProviderPayment
 }
 
@@ -318,7 +319,8 @@ type Call struct {
 	Method, Path   string
 	IdempotencyKey string
 	Order          string
-	Status         int // 0: no answer
+	Keys           string // the key set of the secret key: widget, api, widget-2, ...
+	Status         int    // 0: no answer
 }
 
 // ProviderPayment is the provider's record of a payment.

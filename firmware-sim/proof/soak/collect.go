@@ -172,21 +172,31 @@ func (s *Soak) readAppendOnly(ctx context.Context) error {
 	return s.eyes.pool.QueryRow(ctx, ledgerPrint, s.eyes.mark).Scan(&s.record.LedgerMark.Rows, &s.record.LedgerMark.After, &last)
 }
 
+// providerCall is a request in the ledger of the sandbox.
+type providerCall struct {
+	At                                          time.Time
+	Method, Path, IdempotencyKey, OrderID, Keys string
+	Status                                      int
+}
+
+func (c providerCall) recorded() record.Call {
+	return record.Call{At: c.At, Method: c.Method, Path: c.Path, IdempotencyKey: c.IdempotencyKey, Order: c.OrderID, Keys: c.Keys, Status: c.Status}
+}
+
 func (s *Soak) readProvider(context.Context) error {
 	var ledger struct {
 		Charged, Refunded int
-		Calls             []struct {
-			At                                    time.Time
-			Method, Path, IdempotencyKey, OrderID string
-			Status                                int
-		}
+		Calls, Foreign    []providerCall
 	}
 	if _, err := world.Ask(http.MethodGet, s.world.Sandbox+"/sandbox/ledger", nil, &ledger); err != nil {
 		return err
 	}
 	p := record.Provider{Charged: ledger.Charged, Refunded: ledger.Refunded}
 	for _, c := range ledger.Calls {
-		p.Calls = append(p.Calls, record.Call{At: c.At, Method: c.Method, Path: c.Path, IdempotencyKey: c.IdempotencyKey, Order: c.OrderID, Status: c.Status})
+		p.Calls = append(p.Calls, c.recorded())
+	}
+	for _, c := range ledger.Foreign {
+		p.Foreign = append(p.Foreign, c.recorded())
 	}
 	var list struct {
 		Payments []struct {

@@ -196,7 +196,7 @@ func (p *purchase) authenticate(method string) (confirm map[string]any, ok bool)
 		PaymentKey string `json:"paymentKey"`
 	}
 	_, err := world.Ask(http.MethodPost, p.world.Sandbox+"/sandbox/payments", map[string]any{
-		"orderId": p.order, "amount": p.amount, "method": method, "bank": "20"}, &widget)
+		"orderId": p.order, "amount": p.amount, "method": method, "bank": "20", "clientKey": p.clientKey(p.slot.Branch)}, &widget)
 	return map[string]any{"paymentKey": widget.PaymentKey, "orderId": p.order, "amount": p.amount}, err == nil
 }
 

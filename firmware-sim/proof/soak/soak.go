@@ -60,6 +60,9 @@ func Run(ctx context.Context, w *world.World, options Options) (record.Record, [
 	}
 	defer s.eyes.close()
 
+	if err := s.addEntity(ctx); err != nil {
+		return s.record, nil, err
+	}
 	if err := s.disturbed(ctx); err != nil {
 		return s.record, s.latencies, err
 	}
