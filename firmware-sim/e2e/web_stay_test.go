@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestWebStay changes a stay on the pages: the guest extends it in two presses after choosing, with the same key, and ends
-// it early.
+// TestWebStay changes a stay on the pages: the guest extends it in two presses after choosing, with the same key and PIN, and
+// ends it early. The doors open longer once the extension is paid, not before.
 func TestWebStay(t *testing.T) {
 	t.Parallel()
 	chromium(t)
@@ -22,20 +22,31 @@ func TestWebStay(t *testing.T) {
 		return answer.Data.WindowTo
 	}
 	before := window()
+	pin := func() string {
+		p.wait("the PIN", `document.querySelector("#pass .pin").textContent.length >= 6`)
+		return value[string](p, `document.querySelector("#pass .pin").textContent`)
+	}
 
 	p.open(address)
 	p.see("더 머물고 싶다면")
 	p.wait("the ends to choose from", `document.querySelectorAll("#extend option").length > 1`)
+	first := pin()
 	p.look("key-extension", phone, narrow)
 	value[bool](p, `(document.querySelector("#extend select").selectedIndex = 1, true)`)
 	p.on(phone).press("연장하기")
 	p.at("/book/pay")
 	p.see("지금 쓰는 열쇠를 연장한 시간까지 그대로 쓸 수 있어요")
+	if unpaid := window(); !unpaid.Equal(before) {
+		t.Errorf("the doors open until %s before the payment, want %s", unpaid, before)
+	}
 	p.pay(s, "카드")
 	p.at(address)
 	p.see("지금 열 수 있어요")
 	if after := window(); after.Sub(before) != 20*time.Minute {
 		t.Fatalf("the doors open until %s, want 20 minutes after %s", after, before)
+	}
+	if now := pin(); now != first {
+		t.Errorf("the PIN is %q after the extension, want %q", now, first)
 	}
 	p.press("2번 룸 열기")
 	p.see("문이 열렸어요")
