@@ -259,6 +259,9 @@ type Branch struct {
 	Phone            string        `json:"phone"`
 	RefundPolicyText BilingualText `json:"refundPolicyText"`
 
+	// Seller The legal entity that sells at the branch; null: the company of GET /v2/site.
+	Seller *Company `json:"seller"`
+
 	// TimeZone IANA name, such as Asia/Seoul.
 	TimeZone string `json:"timeZone"`
 }
@@ -2312,6 +2315,9 @@ type Settlement struct {
 		// Date Local to the branch.
 		Date openapi_types.Date `json:"date"`
 
+		// Entity Code of the legal entity that was paid; null is that of the settings.
+		Entity *string `json:"entity"`
+
 		// Fee Of the provider, without VAT.
 		Fee    int    `json:"fee"`
 		Method string `json:"method"`
@@ -2334,6 +2340,33 @@ type Settlement struct {
 		// Vat Of the fee.
 		Vat int `json:"vat"`
 	} `json:"rows"`
+
+	// Sellers Sums of each legal entity at these branches, whatever entity says.
+	Sellers []struct {
+		// Entity Null is that of the settings.
+		Entity *string `json:"entity"`
+
+		// Fee Of the provider, without VAT.
+		Fee int `json:"fee"`
+
+		// Name Of the company; null: not entered.
+		Name *string `json:"name"`
+
+		// Net paid - refunded - fee - vat
+		Net int `json:"net"`
+
+		// Outside The part that was refunded outside the provider.
+		Outside int `json:"outside"`
+
+		// Paid Won, by the books; all amounts are in won.
+		Paid int `json:"paid"`
+
+		// Refunded What was refunded or reversed, outside the provider too.
+		Refunded int `json:"refunded"`
+
+		// Vat Of the fee.
+		Vat int `json:"vat"`
+	} `json:"sellers"`
 	Totals SettlementTotals `json:"totals"`
 }
 
@@ -2793,18 +2826,21 @@ type WhyReservationParams struct {
 // ShowSettlementParams defines parameters for ShowSettlement.
 type ShowSettlementParams struct {
 	Branch *string `form:"branch,omitempty" json:"branch,omitempty"`
+	Entity *string `form:"entity,omitempty" json:"entity,omitempty"`
 	Month  string  `form:"month" json:"month"`
 }
 
 // SettlementCSVParams defines parameters for SettlementCSV.
 type SettlementCSVParams struct {
 	Branch *string `form:"branch,omitempty" json:"branch,omitempty"`
+	Entity *string `form:"entity,omitempty" json:"entity,omitempty"`
 	Month  string  `form:"month" json:"month"`
 }
 
 // SettlementXLSXParams defines parameters for SettlementXLSX.
 type SettlementXLSXParams struct {
 	Branch *string `form:"branch,omitempty" json:"branch,omitempty"`
+	Entity *string `form:"entity,omitempty" json:"entity,omitempty"`
 	Month  string  `form:"month" json:"month"`
 }
 
@@ -4127,7 +4163,7 @@ type ClientInterface interface {
 	// Corresponds with GET /v2/admin/reservations/{id}/why (the `WhyReservation` operationId).
 	WhyReservation(ctx context.Context, id string, params *WhyReservationParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ShowSettlement What was paid, refunded and deducted in a month, per branch, day and method.
+	// ShowSettlement What was paid, refunded and deducted in a month, per branch, legal entity, day and method.
 	//
 	// Corresponds with GET /v2/admin/settlement (the `ShowSettlement` operationId).
 	ShowSettlement(ctx context.Context, params *ShowSettlementParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6635,7 +6671,7 @@ func (c *Client) WhyReservation(ctx context.Context, id string, params *WhyReser
 	return c.Client.Do(req)
 }
 
-// ShowSettlement What was paid, refunded and deducted in a month, per branch, day and method.
+// ShowSettlement What was paid, refunded and deducted in a month, per branch, legal entity, day and method.
 //
 // Corresponds with GET /v2/admin/settlement (the `ShowSettlement` operationId).
 func (c *Client) ShowSettlement(ctx context.Context, params *ShowSettlementParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12220,6 +12256,18 @@ func NewShowSettlementRequest(server string, params *ShowSettlementParams) (*htt
 
 		}
 
+		if params.Entity != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "entity", *params.Entity, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "month", params.Month, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 			return nil, err
 		} else {
@@ -12282,6 +12330,18 @@ func NewSettlementCSVRequest(server string, params *SettlementCSVParams) (*http.
 
 		}
 
+		if params.Entity != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "entity", *params.Entity, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "month", params.Month, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 			return nil, err
 		} else {
@@ -12335,6 +12395,18 @@ func NewSettlementXLSXRequest(server string, params *SettlementXLSXParams) (*htt
 		if params.Branch != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "branch", *params.Branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Entity != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "entity", *params.Entity, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -14836,7 +14908,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/admin/reservations/{id}/why (the `WhyReservation` operationId).
 	WhyReservationWithResponse(ctx context.Context, id string, params *WhyReservationParams, reqEditors ...RequestEditorFn) (*WhyReservationResponse, error)
 
-	// ShowSettlementWithResponse What was paid, refunded and deducted in a month, per branch, day and method.
+	// ShowSettlementWithResponse What was paid, refunded and deducted in a month, per branch, legal entity, day and method.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -20302,7 +20374,7 @@ func (c *ClientWithResponses) WhyReservationWithResponse(ctx context.Context, id
 	return ParseWhyReservationResponse(rsp)
 }
 
-// ShowSettlementWithResponse What was paid, refunded and deducted in a month, per branch, day and method.
+// ShowSettlementWithResponse What was paid, refunded and deducted in a month, per branch, legal entity, day and method.
 //
 // Returns a wrapper object for the known response body format(s).
 //

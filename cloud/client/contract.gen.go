@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "068ca031bd7ed7c1af2e4a22793bd73ce16a6205ab8b97a70d06230a19b1b379"
+const Contract = "53b747aab7fd2904ff88bd653b68c1996fb14dd8ffd152724185fd4d81e2dda3"

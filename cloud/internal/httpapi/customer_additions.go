@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"context"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,17 +22,43 @@ import (
 
 // listBranches serves GET /v2/branches (public):
 //
-//	{branches: [{branch, nameKo, nameEn, address, phone, timeZone, bookingHorizonDays, refundPolicyText: {ko, en}}]}
+//	{branches: [{branch, nameKo, nameEn, address, phone, timeZone, bookingHorizonDays, refundPolicyText, seller}]}
+//
+// seller is the legal entity that sells at the branch; null: the company of /v2/site.
 func (a *API) listBranches(w http.ResponseWriter, r *http.Request) error {
 	all, err := a.Backoffice.Branches(r.Context())
 	if err != nil {
 		return err
 	}
-	branches := make([]wireBranch, 0, len(all))
+	sellers, err := a.sellers(r.Context(), all)
+	if err != nil {
+		return err
+	}
+	type item struct {
+		wireBranch
+		Seller *wireCompany `json:"seller"`
+	}
+	branches := make([]item, 0, len(all))
 	for _, b := range all {
-		branches = append(branches, toWireBranch(b))
+		branches = append(branches, item{toWireBranch(b), sellers[b.LegalEntity]})
 	}
 	return wire.WriteData(w, map[string]any{"branches": branches})
+}
+
+// sellers returns the facts of the legal entities by code. It reads none while no branch has one.
+func (a *API) sellers(ctx context.Context, branches []booking.Branch) (map[string]*wireCompany, error) {
+	if !slices.ContainsFunc(branches, func(b booking.Branch) bool { return b.LegalEntity != "" }) {
+		return nil, nil
+	}
+	list, err := a.Entities.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	facts := make(map[string]*wireCompany, len(list))
+	for _, e := range list {
+		facts[e.Code] = toSeller(e)
+	}
+	return facts, nil
 }
 
 // listBanks serves GET /v2/banks (public):

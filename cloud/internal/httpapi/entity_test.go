@@ -80,12 +80,33 @@ func TestEntities(t *testing.T) {
 		guest.Get("/v2/hold").OK(t).Into(t, &held)
 		return held
 	}
+	sellers := func() (named []string) {
+		var found struct {
+			Branches []struct {
+				Branch string
+				Seller *struct{ Name, BusinessNumber *string }
+			}
+		}
+		guest.Get("/v2/branches").OK(t).Into(t, &found)
+		for _, b := range found.Branches {
+			if b.Seller != nil {
+				named = append(named, b.Branch+" "+*b.Seller.Name+" "+*b.Seller.BusinessNumber)
+			}
+		}
+		return named
+	}
+	if named := sellers(); len(named) != 0 {
+		t.Errorf("branches that name a seller: %v", named)
+	}
 	if held := hold(1); held.ClientKey != "test_gck_yeolda_demo" || held.Seller != nil {
 		t.Errorf("the client key of the settings: %+v", held)
 	}
 	hq.Put(branch, map[string]any{"entity": "seoul"}).OK(t).Into(t, &list)
 	if !slices.Equal(list.Entities[0].Branches, []string{"gangnam"}) {
 		t.Errorf("branches %v", list.Entities[0].Branches)
+	}
+	if named := sellers(); !slices.Equal(named, []string{"gangnam 주식회사 서울 123-45-67890"}) {
+		t.Errorf("branches that name a seller: %v", named)
 	}
 	if held := hold(2); held.ClientKey != "test_gck_yeolda_demo_2" || held.Seller == nil || *held.Seller.Name != "주식회사 서울" {
 		t.Errorf("the entity's client key and facts: %+v", held)

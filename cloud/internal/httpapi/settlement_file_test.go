@@ -2,7 +2,11 @@ package httpapi_test
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,12 +20,23 @@ import (
 
 // settlementLine is a row of the settlement as the screen shows it.
 type settlementLine struct {
-	Branch, Date, Method, PayoutDate       string
-	Paid, Refunded, Outside, Fee, VAT, Net int
+	Branch, Entity, Date, Method, PayoutDate string
+	Paid, Refunded, Outside, Fee, VAT, Net   int
 }
 
-// TestSettlementFiles buys, refunds and settles by hand over two months. For each month, every cell of the workbook and of the
-// CSV file equals the screen, dates are dates, and the sums equal our books and the provider's settlement list.
+// settlementMonth is the settlement of a month as the screen shows it. The entity of the settings has no code.
+type settlementMonth struct {
+	Rows    []settlementLine
+	Sellers []struct {
+		Entity, Name string
+		settlementLine
+	}
+	Totals settlementLine
+}
+
+// TestSettlementFiles buys, refunds and settles by hand over two months, for two legal entities. For each month, every cell of
+// the workbook and of the CSV file equals the screen, dates are dates, and the sums equal our books and the settlement list of
+// each entity at the provider.
 func TestSettlementFiles(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
@@ -45,6 +60,7 @@ func TestSettlementFiles(t *testing.T) {
 		hq.Post("/v2/admin/reservations/"+id+"/refunds", body).OK(t)
 	}
 	refund(buy(1, 30000, "카드"), map[string]any{"amount": 10000, "reason": "소음"})
+	s.Sandbox.UseClientKey(s.AddEntity(t, "seoul", 2, "gangnam"))
 	buy(3, 22000, "간편결제")
 	s.Clock.Advance(13 * time.Hour)
 	s.Provider.Advance(13 * time.Hour) // the first of December in Seoul, while it is November in UTC
@@ -53,14 +69,12 @@ func TestSettlementFiles(t *testing.T) {
 
 	paid := 0
 	for _, month := range []string{"2036-11", "2036-12"} {
-		var screen struct {
-			Rows   []settlementLine
-			Totals settlementLine
-		}
+		var screen settlementMonth
 		hq.Get("/v2/admin/settlement?month="+month).OK(t).Into(t, &screen)
 		paid += screen.Totals.Paid
 		checkWorkbook(t, hq, month, screen.Rows, screen.Totals)
-		checkCSV(t, hq, month, screen.Rows, screen.Totals)
+		checkCSV(t, hq, "month="+month, screen.Rows, screen.Totals)
+		checkSellers(t, s, hq, month, screen)
 		for what, want := range map[string]int{
 			"paid":     booked(t, s, month, "kind = 'paid'"),
 			"refunded": -booked(t, s, month, "kind <> 'paid'"),
@@ -73,29 +87,49 @@ func TestSettlementFiles(t *testing.T) {
 	if paid != 97000 {
 		t.Errorf("%d won are paid, want 97000", paid)
 	}
-	checkFees(t, s, hq, noon)
+	hq.Get("/v2/admin/settlement?month=2036-11&entity=nobody").Fails(t, http.StatusNotFound, "ResourceNotFoundException", "")
 }
 
-// checkFees compares the fees of a month with the provider's settlement list.
-func checkFees(t *testing.T, s *servicetest.Stack, hq *servicetest.Client, sold time.Time) {
+// checkSellers compares the sums of each legal entity with its rows, its file and its fees at the provider.
+func checkSellers(t *testing.T, s *servicetest.Stack, hq *servicetest.Client, month string, screen settlementMonth) {
 	t.Helper()
-	list, err := s.Replica(t).Payments.Settlements(t.Context(), toss.Widget, sold.AddDate(0, 0, -2), sold.AddDate(0, 0, 5))
+	first, err := time.Parse("2006-01", month)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{}
-	for _, one := range list {
-		want[one.SoldOn[:7]] += one.Fee + one.VAT
-	}
-	if len(want) == 0 {
-		t.Error("the provider lists no settlement")
-	}
-	for month, fees := range want {
-		var screen struct{ Totals settlementLine }
-		hq.Get("/v2/admin/settlement?month="+month).OK(t).Into(t, &screen)
-		if got := screen.Totals.Fee + screen.Totals.VAT; got != fees {
-			t.Errorf("%s: %d won of fees on the screen, %d at the provider", month, got, fees)
+	names := map[string]string{}
+	net := 0
+	for _, one := range screen.Sellers {
+		names[one.Entity] = one.Name
+		net += one.Net
+		query := url.Values{"month": {month}, "entity": {one.Entity}}.Encode()
+		var own settlementMonth
+		hq.Get("/v2/admin/settlement?"+query).OK(t).Into(t, &own)
+		if !slices.Equal(own.Totals.numbers(), one.numbers()) || !reflect.DeepEqual(own.Sellers, screen.Sellers) {
+			t.Errorf("%s: totals %+v, want those of %+v", query, own.Totals, one)
 		}
+		if others := slices.ContainsFunc(own.Rows, func(l settlementLine) bool { return l.Entity != one.Entity }); others || len(own.Rows) == 0 {
+			t.Errorf("%s: rows %+v", query, own.Rows)
+		}
+		checkCSV(t, hq, query, own.Rows, own.Totals)
+		fees := 0
+		list, err := s.Replica(t).Payments.Settlements(t.Context(), toss.Widget.Of(one.Entity), first, first.AddDate(0, 1, -1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range list {
+			fees += at.Fee + at.VAT
+		}
+		if fees == 0 || one.Fee+one.VAT != fees {
+			t.Errorf("%s: %d won of fees on the screen, %d at the provider", query, one.Fee+one.VAT, fees)
+		}
+	}
+	if net != screen.Totals.Net {
+		t.Errorf("%s: the entities have %d won net, all together %d", month, net, screen.Totals.Net)
+	}
+	want := map[string]map[string]string{"2036-11": {"": names[""], "seoul": "주식회사 seoul"}, "2036-12": {"seoul": "주식회사 seoul"}}[month]
+	if !maps.Equal(names, want) {
+		t.Errorf("%s: entities %v, want %v", month, names, want)
 	}
 }
 
@@ -140,6 +174,9 @@ func checkWorkbook(t *testing.T, hq *servicetest.Client, month string, rows []se
 	}
 	for i, r := range rows {
 		line := i + 2
+		if got := cell("K", line, true); got != r.Entity {
+			t.Errorf("%s: row %d is of entity %q, want %q", month, line, got, r.Entity)
+		}
 		date("B", line, r.Date)
 		date("J", line, r.PayoutDate)
 		numbers(line, r)
@@ -153,21 +190,21 @@ func checkWorkbook(t *testing.T, hq *servicetest.Client, month string, rows []se
 	}
 }
 
-// checkCSV compares the lines of the CSV file of a month with the screen.
-func checkCSV(t *testing.T, hq *servicetest.Client, month string, rows []settlementLine, totals settlementLine) {
+// checkCSV compares the lines of a CSV file with the screen.
+func checkCSV(t *testing.T, hq *servicetest.Client, query string, rows []settlementLine, totals settlementLine) {
 	t.Helper()
-	want := []string{"지점,일자,결제수단,결제금액,환불금액,외부 환불,수수료,수수료 부가세,정산금액,지급일"}
+	want := []string{"지점,일자,결제수단,결제금액,환불금액,외부 환불,수수료,수수료 부가세,정산금액,지급일,사업자"}
 	totals.Branch = "합계"
 	for _, l := range append(rows, totals) {
 		fields := []string{l.Branch, l.Date, l.Method}
 		for _, n := range l.numbers() {
 			fields = append(fields, strconv.Itoa(n))
 		}
-		want = append(want, strings.Join(append(fields, l.PayoutDate), ","))
+		want = append(want, strings.Join(append(fields, l.PayoutDate, l.Entity), ","))
 	}
-	text := strings.TrimPrefix(string(hq.Send(http.MethodGet, "/v2/admin/settlement.csv?month="+month, nil, nil).Raw), "\uFEFF")
+	text := strings.TrimPrefix(string(hq.Send(http.MethodGet, "/v2/admin/settlement.csv?"+query, nil, nil).Raw), "\uFEFF")
 	if got := strings.Split(strings.TrimSpace(text), "\r\n"); strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("%s: the file has\n%s\nwant\n%s", month, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("%s: the file has\n%s\nwant\n%s", query, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -14,9 +14,10 @@ type Settlement struct {
 	PaidOutOn      string // YYYY-MM-DD; empty: not fixed yet
 }
 
-// SettlementRow is the settlement of a branch, day and method.
+// SettlementRow is the settlement of a branch, legal entity, day and method.
 type SettlementRow struct {
 	Branch    string
+	Entity    string // code of the legal entity that was paid; empty: that of the settings
 	Date      string // YYYY-MM-DD, local to the branch
 	Method    string
 	Paid      int    // won, by our books

@@ -26,27 +26,27 @@ func PutSettlements(ctx context.Context, q Querier, list []money.Settlement) err
 	return err
 }
 
-// SettlementRows returns, per branch, local day and method, what was paid and refunded by our books and what the provider
-// deducts, for a month (YYYY-MM) in the time zone of each branch, by branch code, day and method.
+// SettlementRows returns, per branch, legal entity, local day and method, what was paid and refunded by our books and what the
+// provider deducts, for a month (YYYY-MM) in the time zone of each branch, in this order.
 func SettlementRows(ctx context.Context, q Querier, branches []string, month string) ([]money.SettlementRow, error) {
 	rows, err := q.Query(ctx, `
 		with ours as (
-		    select b.code, (e.at at time zone b.time_zone)::date as day, coalesce(r.method, '') as method,
+		    select b.code, coalesce(r.legal_entity, '') as entity, (e.at at time zone b.time_zone)::date as day, coalesce(r.method, '') as method,
 		           sum(e.won) filter (where e.kind = 'paid') as paid, -sum(e.won) filter (where e.kind <> 'paid') as refunded,
 		           -sum(e.won) filter (where e.kind = 'outside') as outside
 		    from money_entry e join branch b on b.id = e.branch_id join reservation r on r.id = e.reservation_id
 		    where b.code = any($1) and e.at >= (($2 || '-01')::timestamp at time zone b.time_zone)
 		      and e.at < ((($2 || '-01')::date + interval '1 month') at time zone b.time_zone)
-		    group by 1, 2, 3
+		    group by 1, 2, 3, 4
 		), theirs as (
-		    select b.code, s.sold_on as day, s.method, sum(s.fee) as fee, sum(s.vat) as vat, max(s.paid_out_on) as paid_out_on
+		    select b.code, coalesce(r.legal_entity, '') as entity, s.sold_on as day, s.method, sum(s.fee) as fee, sum(s.vat) as vat, max(s.paid_out_on) as paid_out_on
 		    from settlement s join orders o on o.order_id = s.order_id join reservation r on r.id = o.reservation_id join branch b on b.id = r.branch_id
 		    where b.code = any($1) and s.sold_on >= ($2 || '-01')::date and s.sold_on < ($2 || '-01')::date + interval '1 month'
-		    group by 1, 2, 3
+		    group by 1, 2, 3, 4
 		)
-		select code, to_char(day, 'YYYY-MM-DD'), method, coalesce(paid, 0), coalesce(refunded, 0), coalesce(outside, 0), coalesce(fee, 0), coalesce(vat, 0),
+		select code, entity, to_char(day, 'YYYY-MM-DD'), method, coalesce(paid, 0), coalesce(refunded, 0), coalesce(outside, 0), coalesce(fee, 0), coalesce(vat, 0),
 		       coalesce(to_char(paid_out_on, 'YYYY-MM-DD'), '')
-		from ours full join theirs using (code, day, method) order by 1, 2, 3`, branches, month)
+		from ours full join theirs using (code, entity, day, method) order by 1, 2, 3, 4`, branches, month)
 	if err != nil {
 		return nil, err
 	}

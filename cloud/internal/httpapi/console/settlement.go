@@ -1,7 +1,10 @@
 package console
 
 import (
+	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
@@ -12,10 +15,18 @@ import (
 type settlement struct {
 	month    string
 	rows     []money.SettlementRow
+	sellers  []seller
 	complete bool // the provider's list was read now
 }
 
-// settlement reads branch (default: all branches of the administrator) and month from the query.
+// seller is a legal entity with its sums at the branches of a settlement, whichever entity the request asks for.
+type seller struct {
+	name string // empty: not entered
+	sums money.SettlementRow
+}
+
+// settlement reads branch (default: all branches of the administrator), entity (default: all legal entities; empty: that of the
+// settings) and month from the query.
 func (c *Console) settlement(r *http.Request) (found settlement, err error) {
 	text, err := wire.Query(r, "month")
 	if err != nil {
@@ -47,7 +58,34 @@ func (c *Console) settlement(r *http.Request) (found settlement, err error) {
 	}
 	found.month = text
 	found.rows, found.complete, err = c.Reserve.Settlement(r.Context(), codes, month)
+	if err != nil {
+		return found, err
+	}
+	if found.sellers, err = c.sellers(r.Context(), found.rows); err != nil || !r.URL.Query().Has("entity") {
+		return found, err
+	}
+	entity, err := c.Entities.Entity(r.Context(), r.URL.Query().Get("entity"))
+	found.rows = slices.DeleteFunc(found.rows, func(row money.SettlementRow) bool { return row.Entity != entity.Code })
 	return found, err
+}
+
+// sellers sums the rows of each legal entity, by its code.
+func (c *Console) sellers(ctx context.Context, rows []money.SettlementRow) ([]seller, error) {
+	of := map[string][]money.SettlementRow{}
+	for _, r := range rows {
+		of[r.Entity] = append(of[r.Entity], r)
+	}
+	sellers := make([]seller, 0, len(of))
+	for _, code := range slices.Sorted(maps.Keys(of)) {
+		entity, err := c.Entities.Entity(ctx, code)
+		if err != nil {
+			return nil, err
+		}
+		sums := total(of[code])
+		sums.Entity = code
+		sellers = append(sellers, seller{entity.Facts.Name, sums})
+	}
+	return sellers, nil
 }
 
 type wireSettlementSums struct {
@@ -63,40 +101,51 @@ func settlementSums(r money.SettlementRow) wireSettlementSums {
 	return wireSettlementSums{r.Paid, r.Refunded, r.Outside, r.Fee, r.VAT, r.Net()}
 }
 
-// totals sums the rows.
-func (s settlement) totals() (t money.SettlementRow) {
-	for _, r := range s.rows {
+// total sums rows.
+func total(rows []money.SettlementRow) (t money.SettlementRow) {
+	for _, r := range rows {
 		t.Paid, t.Refunded, t.Outside = t.Paid+r.Paid, t.Refunded+r.Refunded, t.Outside+r.Outside
 		t.Fee, t.VAT = t.Fee+r.Fee, t.VAT+r.VAT
 	}
 	return t
 }
 
-// ShowSettlement is GET /v2/admin/settlement?branch=&month=YYYY-MM.
+// ShowSettlement is GET /v2/admin/settlement?branch=&entity=&month=YYYY-MM.
 func (c *Console) ShowSettlement(w http.ResponseWriter, r *http.Request) error {
 	found, err := c.settlement(r)
 	if err != nil {
 		return err
 	}
 	type row struct {
-		Branch string `json:"branch"`
-		Date   string `json:"date"`
-		Method string `json:"method"`
+		Branch string  `json:"branch"`
+		Entity *string `json:"entity"` // null: that of the settings
+		Date   string  `json:"date"`
+		Method string  `json:"method"`
 		wireSettlementSums
 		PayoutDate *string `json:"payoutDate"`
 	}
+	type sums struct {
+		Entity *string `json:"entity"`
+		Name   *string `json:"name"`
+		wireSettlementSums
+	}
 	rows := make([]row, 0, len(found.rows))
 	for _, one := range found.rows {
-		rows = append(rows, row{one.Branch, one.Date, one.Method, settlementSums(one), wire.Nullable(one.PayoutDay)})
+		rows = append(rows, row{one.Branch, wire.Nullable(one.Entity), one.Date, one.Method, settlementSums(one), wire.Nullable(one.PayoutDay)})
+	}
+	sellers := make([]sums, 0, len(found.sellers))
+	for _, one := range found.sellers {
+		sellers = append(sellers, sums{wire.Nullable(one.sums.Entity), wire.Nullable(one.name), settlementSums(one.sums)})
 	}
 	return wire.WriteData(w, struct {
 		Rows     []row              `json:"rows"`
+		Sellers  []sums             `json:"sellers"`
 		Totals   wireSettlementSums `json:"totals"`
 		Complete bool               `json:"complete"`
-	}{rows, settlementSums(found.totals()), found.complete})
+	}{rows, sellers, settlementSums(total(found.rows)), found.complete})
 }
 
-var settlementColumns = []string{"지점", "일자", "결제수단", "결제금액", "환불금액", "외부 환불", "수수료", "수수료 부가세", "정산금액", "지급일"}
+var settlementColumns = []string{"지점", "일자", "결제수단", "결제금액", "환불금액", "외부 환불", "수수료", "수수료 부가세", "정산금액", "지급일", "사업자"}
 
 const settlementTotal = "합계"
 
@@ -128,11 +177,11 @@ func (c *Console) settlementSheet(r *http.Request) (sheet, error) {
 	for _, r := range found.rows {
 		s.rows = append(s.rows, settlementRow(r.Branch, r))
 	}
-	s.rows = append(s.rows, settlementRow(settlementTotal, found.totals()))
+	s.rows = append(s.rows, settlementRow(settlementTotal, total(found.rows)))
 	branch := r.URL.Query().Get("branch")
 	return s, c.Backoffice.Exported(r.Context(), branch, "settlement", map[string]string{"month": found.month}, actor(r))
 }
 
 func settlementRow(first string, r money.SettlementRow) []any {
-	return []any{first, dateCell(r.Date), r.Method, won(r.Paid), won(r.Refunded), won(r.Outside), won(r.Fee), won(r.VAT), won(r.Net()), dateCell(r.PayoutDay)}
+	return []any{first, dateCell(r.Date), r.Method, won(r.Paid), won(r.Refunded), won(r.Outside), won(r.Fee), won(r.VAT), won(r.Net()), dateCell(r.PayoutDay), r.Entity}
 }

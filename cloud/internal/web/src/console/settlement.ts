@@ -1,4 +1,5 @@
-// The settlement of a month: what was paid, refunded and charged by the provider, by branch or by day and method.
+// The settlement of a month: what was paid, refunded and charged by the provider, by legal entity, by branch, or by day and
+// method.
 
 import { dateOf, inZone, parseDate } from "../booking/time";
 import { api } from "../core/api";
@@ -16,6 +17,7 @@ import { dateText, t, won } from "./text";
 type Settlement = Schemas["Settlement"];
 type Sums = Schemas["SettlementTotals"];
 type Row = Settlement["rows"][number];
+type Seller = Settlement["sellers"][number];
 
 const amounts = ["paid", "refunded", "outside", "fee", "vat", "net"] as const;
 
@@ -24,11 +26,20 @@ export function settlementScreen(): Child {
   const thisMonth = dateOf(inZone(branchByCode(home)?.timeZone ?? "Asia/Seoul")).slice(0, 7);
   const branch = signal(branches.peek().length > 1 ? "" : home);
   const month = signal(thisMonth);
-  const query = computed(() => ({ month: month() || thisMonth, ...(branch() ? { branch: branch() } : {}) }));
+  const entity = signal<string | undefined>(undefined); // undefined: all; empty: that of the settings
+  const query = computed(() => ({
+    month: month() || thisMonth,
+    ...(branch() ? { branch: branch() } : {}),
+    ...(entity() === undefined ? {} : { entity: entity()! }),
+  }));
   const picker = branchSelect(branch);
   const choose = (code: string) => {
     branch.set(code);
     picker.focus(); // the pressed button disappears
+  };
+  const chooseSeller = (code?: string) => {
+    entity.set(code);
+    picker.focus();
   };
   const file = (kind: "csv" | "xlsx", text: string) =>
     fileLink(() => `/api/v2/admin/settlement.${kind}?${new URLSearchParams(query())}`, text);
@@ -46,6 +57,9 @@ export function settlementScreen(): Child {
       return fetched(source, (data) => () => [
         data().complete ? null : h("p", { class: "notice", role: "status" }, t("settlementIncomplete")),
         totals(data().totals),
+        data().sellers.length > 1 || asked.entity !== undefined
+          ? section(t("entities"), bySeller(data().sellers, asked.entity, chooseSeller))
+          : null,
         section(t("navSettlement"), asked.branch ? byDay(data().rows) : byBranch(data().rows, choose)),
       ]);
     }),
@@ -68,6 +82,36 @@ const totals = (sums: Sums): HTMLElement =>
 
 const columns = <T extends Sums>(): Column<T>[] =>
   amounts.map((name) => ({ title: t(`settlement_${name}`), kind: "number", cell: (r) => won(r[name]) }));
+
+/** One line per legal entity, which narrows screen and files down to it. */
+const bySeller = (sellers: readonly Seller[], chosen: string | undefined, choose: (code?: string) => void): Child => [
+  table<Seller>(
+    t("entities"),
+    [
+      {
+        title: t("entities"),
+        kind: "wide",
+        cell: ({ entity, name }) =>
+          h(
+            "button",
+            {
+              type: "button",
+              class: "button plain",
+              "aria-pressed": chosen === (entity ?? ""),
+              onclick: () => choose(entity ?? ""),
+            },
+            name ?? entity ?? t("entityOfSettings"),
+          ),
+      },
+      ...columns<Seller>(),
+    ],
+    sellers,
+    t("settlementNone"),
+  ),
+  chosen === undefined
+    ? null
+    : h("button", { type: "button", class: "button", onclick: () => choose() }, t("entitiesAll")),
+];
 
 const byDay = (rows: readonly Row[]): Child =>
   table<Row>(

@@ -22,6 +22,7 @@ import {
   notice,
   openDialog,
 } from "./screen";
+import { seller } from "./seller";
 import {
   type Bank,
   branchName,
@@ -46,6 +47,7 @@ export function cancelPage({ id = "" }: Record<string, string>): Child {
   return fetched(found, (data) => {
     const f = data.peek();
     if (!f) return missing();
+    seller.set(f.m.branch.seller);
     if (f.m.record.status === "CANCELED") return canceledBefore();
     return screen(f.m, f.quote);
   });

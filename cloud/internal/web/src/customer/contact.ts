@@ -13,6 +13,7 @@ import { checkAll, field, looksLikeEmail, looksLikeMobile, tick, tidyMobile } fr
 import { clock, question, sign } from "./icons";
 import { begin, choosing, giveUp, keep, purchase, wishOf } from "./purchase";
 import { actions, alert, button, explain, fetched, heading, link, note, notice } from "./screen";
+import { seller } from "./seller";
 import {
   type Branch,
   branchName,
@@ -85,6 +86,7 @@ export interface Guard {
 /** Shows a screen while the hold that it shows exists, and otherwise what happened to the hold. */
 export function guarded(held: Held, view: (held: Held, guard: Guard) => Child): Child {
   const lost = signal<Lost>({ is: "held" });
+  seller.set(held.hold.seller);
   const check = async () => {
     const now = await currentHold().catch(() => held); // unknown: keep the screen
     if (!now) lost.set({ is: "over" });

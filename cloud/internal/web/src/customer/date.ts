@@ -8,6 +8,7 @@ import { exchangeNote } from "./exchange";
 import { missing } from "./missing";
 import { giveUp } from "./purchase";
 import { failure, fetched, heading, loading } from "./screen";
+import { seller } from "./seller";
 import { type Branch, branchName, type CalendarDay, getBranch, getCalendar } from "./service";
 import { dateText, monthText, t, weekdayText } from "./text";
 
@@ -25,6 +26,7 @@ export function datePage({ branch = "" }: Record<string, string>): Child {
 }
 
 function screen(b: Branch): Child {
+  seller.set(b.seller);
   const today = parseDate(dateOf(inZone(b.timeZone)));
   const last = today + b.bookingHorizonDays * day;
   const month = () => validMonth(query().get("month"), today, last);

@@ -6,6 +6,7 @@ import { resource } from "../core/resource";
 import { onCleanup, signal } from "../core/signal";
 import { backArrow, mark } from "./icons";
 import { purchase } from "./purchase";
+import { seller } from "./seller";
 import { getSite, type Site } from "./service";
 import { speakIn, t } from "./text";
 
@@ -18,6 +19,7 @@ let arrived = false; // the browser scrolls and focuses the first screen itself
 
 export function frame(screen: () => Child): Child {
   document.documentElement.lang = language.peek();
+  seller.set(null);
   const main = h("main", { id: "main", tabindex: -1 });
   append(main, screen());
   arriveAt(main);
@@ -95,10 +97,10 @@ function footer(): Child {
   return h(
     "footer",
     null,
-    when(
-      () => site.data(),
-      () => company(site.data()!),
-    ),
+    () => {
+      const found = site.data();
+      return found ? company(found, seller()) : null;
+    },
     h(
       "p",
       { class: "policies" },
@@ -109,8 +111,9 @@ function footer(): Child {
   );
 }
 
-/** The operator of the shop, as the law requires, and how to contact them. */
-function company({ company: c }: Site): Child {
+/** The seller, or the operator of the shop, as the law requires, and how to contact them. */
+function company({ company: operator }: Site, sells: Site["company"] | null): Child {
+  const c = sells ? { ...sells, hostingProvider: sells.hostingProvider ?? operator.hostingProvider } : operator;
   const line = (label: string, value: string | null) =>
     value ? h("li", null, `${label} `, h("span", { lang: "ko" }, value)) : null;
   return [

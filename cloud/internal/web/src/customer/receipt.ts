@@ -10,6 +10,7 @@ import { receiptStatus } from "./cash-receipt";
 import { check, clock, cross, question, sign } from "./icons";
 import { forgetRecent } from "./recent";
 import { actions, facts, fetched, heading, link, note, notice } from "./screen";
+import { seller } from "./seller";
 import { type Branch, branchName, type Confirmed, getBranch, getBranches, getReceipt, type Receipt } from "./service";
 import { countdown, dateText, t, timesText, won } from "./text";
 
@@ -31,6 +32,7 @@ export function receiptPage(): Child {
         link(t("home"), "/"),
       );
     const shown = data as Readable<Found>;
+    seller.set(shown.peek().branch.seller);
     return match(
       () => shown().receipt.status,
       (status) =>

@@ -15,6 +15,7 @@ import { missing } from "./missing";
 import { picker } from "./picker";
 import { giveUp } from "./purchase";
 import { alert, fetched, heading, link } from "./screen";
+import { seller } from "./seller";
 import { type Branch, branchName, type CalendarDay, getBranch, getCalendar, getDay } from "./service";
 import { dateText, span, t, won } from "./text";
 import { timetable } from "./timetable";
@@ -42,6 +43,7 @@ export function roomsPage({ branch = "", date = "" }: Record<string, string>): C
     const now = data.peek();
     if (!now) return missing();
     rememberBranch(branch);
+    seller.set(now.branch.seller);
     return screen(
       now.branch,
       at,

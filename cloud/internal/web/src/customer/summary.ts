@@ -12,6 +12,7 @@ import { question, sign } from "./icons";
 import { missing } from "./missing";
 import { begin, giveUp } from "./purchase";
 import { actions, alert, button, explain, facts, fetched, heading, link, note, notice } from "./screen";
+import { seller } from "./seller";
 import { type Branch, branchName, getBranch, getDay, refundText } from "./service";
 import { dateText, span, t, timesText, won } from "./text";
 
@@ -40,6 +41,7 @@ export function summaryPage({ branch = "", date = "", room = "", times = "" }: R
   return fetched(offer, (data) => {
     const o = data.peek();
     if (!o) return missing();
+    seller.set(o.branch.seller);
     const lines = priceLines(o.priced, o.start, o.end - o.start);
     if (!o.free || !lines)
       return notice(sign(question(), "wait"), t("invalidChoice"), t("stale"), link(t("pickAgain"), rooms, "primary"));

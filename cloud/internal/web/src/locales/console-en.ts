@@ -1154,6 +1154,7 @@ export const en: Texts = {
   entityCode: "Entity code",
   entityCodeHint: "Lower-case letters, digits and hyphens. It cannot be changed later.",
   entityOfSettings: "Default entity (keys of the settings)",
+  entitiesAll: "Show all entities",
   entityBranches: "Who sells at each branch",
   clientKey: "Client key",
   widgetSecretKey: "Secret key of the payment widget",

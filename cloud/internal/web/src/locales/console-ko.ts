@@ -1143,6 +1143,7 @@ export const ko = {
   entityCode: "사업자 코드",
   entityCodeHint: "영문 소문자, 숫자, 하이픈이에요. 나중에 바꿀 수 없어요.",
   entityOfSettings: "기본 사업자 (설정의 키)",
+  entitiesAll: "모든 사업자 보기",
   entityBranches: "지점별 판매 사업자",
   clientKey: "클라이언트 키",
   widgetSecretKey: "결제위젯 시크릿 키",
