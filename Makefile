@@ -41,10 +41,11 @@ flaky: ## run each package RUNS=50 times alone and LOADED=10 times beside load (
 	@deploy/demo/install.sh
 	@RUNS=$(RUNS) LOADED=$(LOADED) RACE=$(RACE) PACKAGES="$(PACKAGES)" RUN="$(RUN)" deploy/flaky.sh
 
-hwtest: ## run the agent on a real Linux kernel in QEMU (no root, no KVM)
+hwtest: ## run the agent on a real Linux kernel, and its package on Debian, in QEMU (no root, no KVM; QUICK=1: the kernel only)
 	@agent/hwtest/run.sh
+	@$(if $(QUICK)$(HWTEST_RUN),,agent/hwtest/debian/run.sh)
 
-debiantest: ## run the agent's package on Debian with systemd in QEMU, through the accidents of a Pi (20 minutes; no root, no KVM)
+debiantest: ## run the agent's package on Debian with systemd in QEMU, through the accidents of a Pi (30 minutes; no root, no KVM)
 	@agent/hwtest/debian/run.sh
 
 screenshots: ## write a picture of every screen, phone and desktop, to screenshots/ (needs chromium, npm)

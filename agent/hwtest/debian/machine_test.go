@@ -38,12 +38,12 @@ var (
 	identity   = protocol.Agent{Branch: branch, Username: "agent-" + branch}
 )
 
-// machine is a virtual Pi with the test as its cloud.
+// machine is a virtual Pi.
 type machine struct {
 	t        *testing.T // the present subtest
 	dir      string
-	broker   *brokertest.Broker
-	listener net.Listener // for the shell in the machine
+	broker   *brokertest.Broker // of the test as its cloud
+	listener net.Listener       // for the shell in the machine
 	packages *httptest.Server
 	qemu     *exec.Cmd
 	shell    *bufio.ReadWriter
@@ -52,10 +52,23 @@ type machine struct {
 	logged   int64 // bytes in the agent's log since boot
 }
 
-// newMachine builds the image of a branch with version 1.0.0 of the package. It is not running yet.
+// newMachine builds the image of a branch with version 1.0.0 of the package, and the test as its cloud. It is not running yet.
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	m := &machine{t: t, dir: t.TempDir(), broker: brokertest.Start(t, "127.0.0.1:0")}
+	m := emptyMachine(t)
+	m.broker = brokertest.Start(t, "127.0.0.1:0")
+	m.write("release-keys", base64.StdEncoding.EncodeToString(releaseKey.Public().(ed25519.PublicKey))+"\n")
+	m.write("credentials", "YEOLDA_BRANCH="+branch+"\nYEOLDA_AGENT_USERNAME="+identity.Username+"\nYEOLDA_AGENT_PASSWORD="+brokertest.Password+
+		"\nYEOLDA_GRANT_PUBLIC_KEYS="+base64.StdEncoding.EncodeToString(brokertest.PublicKeys()[0])+"\n")
+	m.build("1.0.0")
+	m.image(m.broker.Addr)
+	return m
+}
+
+// emptyMachine returns a machine without an image.
+func emptyMachine(t *testing.T) *machine {
+	t.Helper()
+	m := &machine{t: t, dir: t.TempDir()}
 	var err error
 	if m.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
@@ -63,18 +76,21 @@ func newMachine(t *testing.T) *machine {
 	t.Cleanup(func() { m.listener.Close() })
 	m.packages = httptest.NewServer(http.FileServer(http.Dir(m.dir)))
 	t.Cleanup(m.packages.Close)
-	m.write("release-keys", base64.StdEncoding.EncodeToString(releaseKey.Public().(ed25519.PublicKey))+"\n")
-	m.build("1.0.0")
+	return m
+}
 
+// image builds the image of a branch whose broker is at an address of the host. Release keys, credentials and version 1.0.0 of the
+// package are in the folder.
+func (m *machine) image(broker string) {
+	m.t.Helper()
 	files := m.path("files.tar")
-	m.archive(files)
+	m.archive(files, broker)
 	m.command("cp", "--sparse=always", filepath.Join(os.Getenv("HWTEST_KERNEL"), "debian.ext4"), m.path("disk"))
 	boot := exec.Command("./boot.sh", os.Getenv("HWTEST_KERNEL"), m.path("disk"), files, "prepare")
 	if out, err := boot.CombinedOutput(); !bytes.Contains(out, []byte("prepared")) {
-		t.Fatalf("the image was not built: %v\n%s", err, out)
+		m.t.Fatalf("the image was not built: %v\n%s", err, out)
 	}
-	t.Cleanup(m.cut)
-	return m
+	m.t.Cleanup(m.cut)
 }
 
 func (m *machine) path(name string) string { return filepath.Join(m.dir, name) }
@@ -106,13 +122,11 @@ func (m *machine) build(version string) string {
 	return fmt.Sprintf("yeolda-agent_%s_amd64.deb", version)
 }
 
-// derive makes a package of another version with another program from that of version 1.0.0, whose program it keeps as
-// yeolda-agent-real.
+// derive builds a package whose program is replaced by another one. The version's own program is yeolda-agent-real.
 func (m *machine) derive(version, program string) string {
 	m.t.Helper()
-	dir, name := m.path("derived-"+version), fmt.Sprintf("yeolda-agent_%s_amd64.deb", version)
-	m.command("dpkg-deb", "-R", m.path("yeolda-agent_1.0.0_amd64.deb"), dir)
-	m.command("sed", "-i", "s/^Version: .*/Version: "+version+"/", dir+"/DEBIAN/control")
+	dir, name := m.path("derived-"+version), m.build(version)
+	m.command("dpkg-deb", "-R", m.path(name), dir)
 	m.command("mv", dir+"/usr/bin/yeolda-agent", dir+"/usr/bin/yeolda-agent-real")
 	if err := os.WriteFile(dir+"/usr/bin/yeolda-agent", []byte(program), 0o755); err != nil {
 		m.t.Fatal(err)
@@ -122,12 +136,10 @@ func (m *machine) derive(version, program string) string {
 }
 
 // archive writes the files of the image.
-func (m *machine) archive(name string) {
+func (m *machine) archive(name, broker string) {
 	m.t.Helper()
-	_, port, _ := net.SplitHostPort(m.broker.Addr)
+	_, port, _ := net.SplitHostPort(broker)
 	m.write("settings.toml", fmt.Sprintf(settings, port))
-	m.write("credentials", "YEOLDA_BRANCH="+branch+"\nYEOLDA_AGENT_USERNAME="+identity.Username+"\nYEOLDA_AGENT_PASSWORD="+brokertest.Password+
-		"\nYEOLDA_GRANT_PUBLIC_KEYS="+base64.StdEncoding.EncodeToString(brokertest.PublicKeys()[0])+"\n")
 	out, err := os.Create(name)
 	if err != nil {
 		m.t.Fatal(err)
@@ -250,11 +262,16 @@ func (m *machine) awaitStatus(what string, ok func(protocol.Status) bool) {
 				return
 			}
 		case <-deadline:
-			m.send("journalctl --no-pager -n 60 -o cat -u 'yeolda*'")
-			_, log := m.answer()
-			m.t.Fatalf("%s: not within %v; the last status is %+v\n%s", what, patience, m.status, log)
+			m.t.Fatalf("%s: not within %v; the last status is %+v\n%s", what, patience, m.status, m.journal())
 		}
 	}
+}
+
+// journal returns the end of the log.
+func (m *machine) journal() string {
+	m.send("journalctl --no-pager -n 60 -o cat -u 'yeolda*'")
+	_, log := m.answer()
+	return log
 }
 
 // online waits until an agent of another start than the last one is online.
@@ -301,8 +318,14 @@ func (m *machine) opens() {
 		if driven := m.line(line); result.Outcome != protocol.Opened || driven == idle {
 			m.t.Fatalf("%s: got %+v and level %s, want opened and the line driven", door, result, driven)
 		}
-		m.run("for i in $(seq 600); do [ $(cat " + lines + line + "/value) != " + idle + " ] || exit 0; sleep 0.1; done; exit 1")
+		m.awaitLine(line, idle)
 	}
+}
+
+// awaitLine waits until a line has a level.
+func (m *machine) awaitLine(n, level string) {
+	m.t.Helper()
+	m.run("for i in $(seq 600); do [ $(cat " + lines + n + "/value) != " + level + " ] || exit 0; sleep 0.1; done; exit 1")
 }
 
 // lines are the kernel's simulated lines.
@@ -329,18 +352,31 @@ func (m *machine) update(version, name string) {
 // volume logs how much the agent has logged since the last call or the boot.
 func (m *machine) volume(what string) {
 	m.t.Helper()
-	total, err := strconv.ParseInt(m.run("journalctl --no-pager -b -o cat -u yeolda-agent | wc -c"), 10, 64)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	total := m.number("journalctl --no-pager -b -o cat -u yeolda-agent | wc -c")
 	m.t.Logf("log: %s: %d bytes", what, total-m.logged)
 	m.logged = total
 }
 
-// rest measures the log of a state in which nothing happens for HWTEST_REST, which is not long by default.
+// number runs a script that prints a number.
+func (m *machine) number(script string) int64 {
+	m.t.Helper()
+	n, err := strconv.ParseInt(m.run(script), 10, 64)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return n
+}
+
+// resting is how long the log of a state is measured in which nothing happens, by default not at all.
+func resting() time.Duration {
+	d, _ := time.ParseDuration(os.Getenv("HWTEST_REST"))
+	return d
+}
+
+// rest measures the log of a state in which nothing happens.
 func (m *machine) rest(state string) {
 	m.t.Helper()
-	if d, err := time.ParseDuration(os.Getenv("HWTEST_REST")); err == nil {
+	if d := resting(); d > 0 {
 		time.Sleep(d)
 		m.volume(fmt.Sprintf("%s, %v at rest", state, d))
 	}

@@ -21,6 +21,6 @@ PATH=$work/usr/bin:$PATH mmdebstrap --quiet --variant=minbase --include=$package
 truncate -s 1G debian.ext4
 mke2fs -q -t ext4 -E lazy_itable_init=0,lazy_journal_init=0 debian.ext4
 "$here/boot.sh" "$dir" debian.ext4 root.tar prepare >log 2>&1 || true
-grep -q '^prepared' log || { cat log; exit 1; }
+grep -q 'prepared' log || { cat log; exit 1; }
 mv debian.ext4 "$dir/"
 echo "$stamp" >"$dir/debian"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the agent's package on Debian in QEMU; `make debiantest` calls it. HWTEST_ACCIDENT and HWTEST_REST are described at TestDebian.
+# Runs the agent's package on Debian in QEMU; `make debiantest` and `make hwtest` call it. HWTEST_ACCIDENT and HWTEST_REST are described at TestDebian.
 set -euo pipefail
 cd "$(dirname "$0")"
 missing=()
