@@ -136,4 +136,22 @@ func TestKeypadsWithoutUplink(t *testing.T) {
 		}
 		return fmt.Sprint(opened) == fmt.Sprint(map[string]int{"front_1 pin": 1, "room_2 code": 1, "room_2 pin": 1})
 	})
+
+	for range 5 {
+		typeDigits(t, s, "room_2", "000000")
+	}
+	if opened, reason := typeDigits(t, s, "room_2", pin); opened || reason != "locked-out" {
+		t.Errorf("PIN at a locked keypad: opened %t (%s), want locked-out", opened, reason)
+	}
+	eventuallyTrue(t, "the key says that the keypad is locked", func() bool {
+		var why struct {
+			Code  string
+			Until *time.Time
+		}
+		guest.must("GET", "/v2/keys/"+second+"/why?branch=gangnam&door=room", nil, &why)
+		return why.Code == "locked-out" && why.Until != nil && time.Until(*why.Until) < 2*time.Minute
+	})
+	if got, _ := guest.open("gangnam", "room", second); got.Status != "SUCCESS" {
+		t.Errorf("press while the keypad is locked: %+v", got)
+	}
 }
