@@ -28,9 +28,9 @@ const (
 	// PostgreSQL allows by default. pool_max_conns in the URL replaces it, except for doors.
 	MaxConns = 30
 
-	// minConns is the minimum of pool_max_conns: jobs that run on one replica at a time hold up to six connections, and
-	// requests would wait for them without end.
-	minConns = 7
+	// minConns is the minimum of pool_max_conns: seven jobs hold a connection for their lock and wait for another one to work with,
+	// all at once at the start, and the queue listens on one. With fewer, they would wait for each other without end.
+	minConns = 10
 
 	// doorConns is the number of connections for doors: three kinds of statements, one batch of each at a time, and a spare.
 	doorConns = 4

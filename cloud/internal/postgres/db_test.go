@@ -42,7 +42,7 @@ func TestOpenUnreachable(t *testing.T) {
 func TestOpenRefusesTooFewConnections(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t).Pool.Config().ConnString()
-	db, err := postgres.Open(t.Context(), url+"&pool_max_conns=6", slog.New(slog.DiscardHandler))
+	db, err := postgres.Open(t.Context(), url+"&pool_max_conns=9", slog.New(slog.DiscardHandler))
 	if err == nil {
 		db.Close()
 		t.Fatal("opened with connections for the jobs only")
@@ -70,7 +70,7 @@ func TestSessionSettings(t *testing.T) {
 	if n := db.Pool.Config().MaxConns + db.Doors.Config().MaxConns; n != 30 {
 		t.Errorf("at most %d connections, want 30", n)
 	}
-	other, err := postgres.Open(t.Context(), db.Pool.Config().ConnString()+"&pool_max_conns=7&statement_timeout=3s", db.Logger)
+	other, err := postgres.Open(t.Context(), db.Pool.Config().ConnString()+"&pool_max_conns=10&statement_timeout=3s", db.Logger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestSessionSettings(t *testing.T) {
 	if err := other.Pool.QueryRow(t.Context(), `SELECT current_setting($1)`, "statement_timeout").Scan(&timeout); err != nil {
 		t.Fatal(err)
 	}
-	if n := other.Pool.Config().MaxConns; n != 7 || timeout != "3s" {
+	if n := other.Pool.Config().MaxConns; n != 10 || timeout != "3s" {
 		t.Errorf("%d connections and a time-out of %s, want those of the URL", n, timeout)
 	}
 }

@@ -53,7 +53,7 @@ func (s *Service) sendStayMessages(ctx context.Context, m postgres.StayMessage) 
 
 func (c *change) notifyStay(m postgres.StayMessage) error {
 	r := c.r()
-	branch, err := c.DB.BranchByID(c.ctx, r.Branch)
+	branch, err := postgres.BranchOf(c.ctx, c.tx, r.Branch)
 	if err != nil {
 		return err
 	}
