@@ -35,7 +35,7 @@ type Message struct {
 	Channel     string // a notify.Channel; empty until sent
 	ProviderID  string
 	Attempt     int
-	Doubtful    int // attempts that may have reached the recipient, the current one included
+	Doubtful    int // earlier attempts that may have reached the recipient
 	SentAt      time.Time
 	Error       string
 }

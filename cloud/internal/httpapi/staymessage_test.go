@@ -104,6 +104,47 @@ func TestMessagesOfTheStay(t *testing.T) {
 	}
 }
 
+// TestLateMessagesOfTheStay cancels one stay and moves another while their reminders wait for the provider: only the guest of the
+// third receives a reminder.
+func TestLateMessagesOfTheStay(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, func(c *config.Settings) { c.Times.SweepEvery = 50 * time.Millisecond })
+	c := newCast(t, s)
+	for room := 2; room <= 3; room++ {
+		buyer := s.Client(t)
+		buyer.Post("/payment/confirm", order(t, s, buyer, room, c.start, time.Hour, []int{25000, 22000}[room-2], "카드")).OK(t)
+	}
+	waiting := func(where string) func() bool {
+		return func() bool {
+			return only(t, s, `select (count(*) = 3)::text from message where template = 'stay-reminder' and `+where+` and $1`, true) == "true"
+		}
+	}
+	eventually(t, "the confirmations are sent", func() bool {
+		return only(t, s, `select count(*)::text from message where state in ('QUEUED', 'SENDING') and $1`, true) == "0"
+	})
+	if err := s.Sandbox.SetFault(sandbox.Fault{Target: sandbox.TargetMessages, Kind: sandbox.FaultError, Status: 503, Times: -1}); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock.Stop(c.start.Add(-59 * time.Minute))
+	eventually(t, "the reminders wait", waiting(`state = 'QUEUED' and attempt > 0`))
+	c.HQ.Delete("/admin/reservation/"+live(t, s, 1)+"?bookingStatus=paid", map[string]string{"reason": "테스트"}).OK(t)
+	c.HQ.Put("/admin/reservation/"+live(t, s, 2), map[string]any{
+		"room": "2", "startDateTime": wire(c.start.Add(3 * time.Hour)), "endDateTime": wire(c.start.Add(4 * time.Hour)), "reason": "x"}).OK(t)
+	s.Sandbox.ClearFaults()
+	s.Clock.Advance(10 * time.Minute)
+	eventually(t, "the reminders have ended", waiting(`state in ('SENT', 'FAILED')`))
+	received := 0
+	for _, m := range s.Sandbox.Messages("") {
+		if m.Template == "stay-reminder" {
+			received++
+		}
+	}
+	sent := only(t, s, `select string_agg(reservation_id::text, ' ') from message where template = 'stay-reminder' and state = 'SENT' and $1`, true)
+	if received != 1 || sent != live(t, s, 3) {
+		t.Errorf("%d reminders received; sent to reservations %s, want %s", received, sent, live(t, s, 3))
+	}
+}
+
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()

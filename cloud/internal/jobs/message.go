@@ -16,8 +16,8 @@ import (
 // sendLease is the time an attempt may take before another one is made.
 var sendLease = failpoint.Shorten(time.Minute)
 
-// send makes one attempt to send a message. The attempt is stored first, so a crash causes at most a second message: see
-// postgres.ClaimMessage.
+// send makes one attempt to send a message. The attempt is stored first, and after a crash or a lost answer the provider is
+// asked about its outcome: so a guest receives a message at least once where the provider keeps records, and at most twice.
 func (s *Service) send(ctx context.Context, id int64) error {
 	m, err := postgres.ClaimMessage(ctx, s.DB.Pool, id, s.DB.Now(), sendLease)
 	if errors.Is(err, booking.ErrNoMessage) {
@@ -26,17 +26,26 @@ func (s *Service) send(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
+	failpoint.Hit("message.claimed")
+	due, err := postgres.StillDue(ctx, s.DB.Pool, m, s.DB.Now())
+	if err != nil {
+		return err
+	}
+	if !due {
+		return postgres.MarkMessageFailed(ctx, s.DB.Pool, id, "no longer due", m.Doubtful, time.Time{})
+	}
 	variables, err := s.Queue.Variables(m)
 	if err != nil {
-		return errors.Join(err, postgres.MarkMessageFailed(ctx, s.DB.Pool, id, "variables cannot be opened", false, time.Time{}))
+		return errors.Join(err, postgres.MarkMessageFailed(ctx, s.DB.Pool, id, "variables cannot be opened", m.Doubtful, time.Time{}))
 	}
 	message := notify.Message{
 		ID: fmt.Sprintf("yeolda-%d", m.ID), Template: notify.Template(m.Template), Language: notify.Language(m.Language),
 		To:        notify.Recipient{Mobile: m.Mobile, Email: m.Email, URL: variables[queue.Address], Medium: notify.Channel(m.Medium)},
 		Variables: variables,
 	}
-	if m.Doubtful > 1 {
-		if done, err := s.resolve(ctx, m, message); done || err != nil {
+	doubtful := 1
+	if m.Doubtful > 0 {
+		if doubtful, err = s.resolve(ctx, m, message); doubtful == 0 || err != nil {
 			return err
 		}
 	}
@@ -47,27 +56,40 @@ func (s *Service) send(ctx context.Context, id int64) error {
 	}
 	s.Log.WarnContext(ctx, "message not sent", "message", id, "template", m.Template, "attempt", m.Attempt, "error", err)
 	class := notify.ClassOf(err)
-	return postgres.MarkMessageFailed(ctx, s.DB.Pool, id, err.Error(), class == notify.Unknown, s.retryAt(m, class))
+	if class != notify.Unknown {
+		doubtful--
+	}
+	return postgres.MarkMessageFailed(ctx, s.DB.Pool, id, err.Error(), doubtful, s.retryAt(m, class))
 }
 
-// resolve asks the provider about earlier attempts with an unknown outcome. It reports done if one of them succeeded or if
-// the outcome cannot be found out now. If it can never be found out, the message is sent a second time but not a third.
-func (s *Service) resolve(ctx context.Context, m booking.Message, message notify.Message) (done bool, err error) {
-	finder, ok := s.Sender.(notify.Finder)
-	if !ok {
-		return false, nil
-	}
-	receipt, err := finder.Find(ctx, message)
+// maxDoubtful is the maximum number of attempts that may have reached the recipient.
+const maxDoubtful = 2
+
+// resolve asks the provider about earlier attempts with an unknown outcome. It returns how many attempts may have reached the
+// recipient if another one is made now, or 0 if none is to be made: one of them succeeded, the outcome cannot be found out now,
+// or another attempt could deliver a third copy. A message on which the service crashes again and again is given up as well.
+func (s *Service) resolve(ctx context.Context, m booking.Message, message notify.Message) (doubtful int, err error) {
+	receipt, err := s.find(ctx, message)
 	switch {
 	case err == nil:
-		return true, postgres.MarkMessageSent(ctx, s.DB.Pool, m.ID, string(receipt.Channel), receipt.ProviderID, s.DB.Now())
-	case errors.Is(err, notify.ErrNotTaken):
-		return false, postgres.ClearMessageDoubt(ctx, s.DB.Pool, m.ID)
-	case errors.Is(err, notify.ErrNoRecords):
-		return false, nil
+		return 0, postgres.MarkMessageSent(ctx, s.DB.Pool, m.ID, string(receipt.Channel), receipt.ProviderID, s.DB.Now())
+	case errors.Is(err, notify.ErrNotTaken) && m.Attempt <= postgres.MaxMessageAttempts:
+		return 1, postgres.DoubtMessage(ctx, s.DB.Pool, m.ID, 1)
+	case errors.Is(err, notify.ErrNoRecords) && m.Doubtful < maxDoubtful:
+		return m.Doubtful + 1, postgres.DoubtMessage(ctx, s.DB.Pool, m.ID, m.Doubtful+1)
+	case errors.Is(err, notify.ErrNotTaken), errors.Is(err, notify.ErrNoRecords):
+		return 0, postgres.MarkMessageFailed(ctx, s.DB.Pool, m.ID, "sent again and again with unknown outcome", m.Doubtful, time.Time{})
 	}
 	s.Log.WarnContext(ctx, "the outcome of a message is unknown", "message", m.ID, "attempt", m.Attempt, "error", err)
-	return true, postgres.MarkMessageFailed(ctx, s.DB.Pool, m.ID, err.Error(), false, s.retryAt(m, notify.Retryable))
+	return 0, postgres.MarkMessageFailed(ctx, s.DB.Pool, m.ID, err.Error(), m.Doubtful, s.retryAt(m, notify.Retryable))
+}
+
+// find asks the provider about a message, if it keeps records.
+func (s *Service) find(ctx context.Context, message notify.Message) (notify.Receipt, error) {
+	if finder, ok := s.Sender.(notify.Finder); ok {
+		return finder.Find(ctx, message)
+	}
+	return notify.Receipt{}, notify.ErrNoRecords
 }
 
 // doubtDelay is the time after which the provider is asked about an attempt with an unknown outcome: a request in transit

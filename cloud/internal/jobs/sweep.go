@@ -64,9 +64,7 @@ func (s *Service) sweepCallbacks(ctx context.Context) error {
 
 func (s *Service) sweepMessages(ctx context.Context) error {
 	ids, err := postgres.DueMessages(ctx, s.DB.Pool, s.DB.Now(), sweepLimit)
-	return errors.Join(err,
-		postgres.GiveUpMessages(ctx, s.DB.Pool, s.DB.Now()),
-		eachOf(ids, func(id int64) error { return s.send(ctx, id) }))
+	return errors.Join(err, eachOf(ids, func(id int64) error { return s.send(ctx, id) }))
 }
 
 // eachOf calls do for each item, several at a time, and joins the errors.

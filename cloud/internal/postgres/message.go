@@ -43,19 +43,18 @@ func InsertMessage(ctx context.Context, q Querier, m booking.Message) (int64, er
 // MaxMessageAttempts is the maximum number of delivery attempts per message.
 const MaxMessageAttempts = 8
 
-// maxDoubtful is the maximum number of attempts with an unknown outcome: a message is delivered at least once and at
-// most twice.
-const maxDoubtful = 2
-
 // ClaimMessage claims a due message for one attempt, or returns booking.ErrNoMessage. A sender that crashed leaves
-// the state SENDING; after the lease the message can be claimed again. Until its outcome is known, an attempt counts
-// as one that may have reached the recipient.
+// the state SENDING; after the lease the message can be claimed again. Until its outcome is known, the first attempt counts
+// as one that may have reached the recipient; later ones count from [DoubtMessage] on. Doubtful of the returned message is
+// the number of earlier attempts that may have.
 func ClaimMessage(ctx context.Context, q Querier, id int64, now time.Time, lease time.Duration) (booking.Message, error) {
 	rows, err := q.Query(ctx, `
-		update message set state = 'SENDING', attempt = attempt + 1, doubtful = doubtful + 1, next_at = $3
-		where id = $1 and state in ('QUEUED', 'SENDING') and next_at <= $2 and doubtful < $4
-		returning id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, medium, variables,
-		          state, channel, provider_id, attempt, doubtful, sent_at, error`, id, now, now.Add(lease), maxDoubtful)
+		with due as (
+			select id, doubtful from message where id = $1 and state in ('QUEUED', 'SENDING') and next_at <= $2 for update)
+		update message m set state = 'SENDING', attempt = attempt + 1, doubtful = greatest(m.doubtful, 1), next_at = $3
+		from due where m.id = due.id
+		returning m.id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, medium, variables,
+		          state, channel, provider_id, attempt, due.doubtful, sent_at, error`, id, now, now.Add(lease))
 	if err != nil {
 		return booking.Message{}, err
 	}
@@ -74,27 +73,18 @@ func MarkMessageSent(ctx context.Context, q Querier, id int64, channel, provider
 	return err
 }
 
-// ClearMessageDoubt records that no earlier attempt reached the recipient, so only the current one may have.
-func ClearMessageDoubt(ctx context.Context, q Querier, id int64) error {
-	_, err := q.Exec(ctx, `update message set doubtful = 1 where id = $1 and state = 'SENDING'`, id)
+// DoubtMessage records how many attempts may have reached the recipient, the current one included.
+func DoubtMessage(ctx context.Context, q Querier, id int64, doubtful int) error {
+	_, err := q.Exec(ctx, `update message set doubtful = $2 where id = $1 and state = 'SENDING'`, id, doubtful)
 	return err
 }
 
-// MarkMessageFailed records why an attempt failed; a zero retryAt gives up. doubtful means that the message may have
-// been delivered nevertheless.
-func MarkMessageFailed(ctx context.Context, q Querier, id int64, why string, doubtful bool, retryAt time.Time) error {
+// MarkMessageFailed records why an attempt failed, and how many attempts may have reached the recipient; a zero retryAt gives up.
+func MarkMessageFailed(ctx context.Context, q Querier, id int64, why string, doubtful int, retryAt time.Time) error {
 	_, err := q.Exec(ctx, `
-		update message set error = $2, next_at = coalesce($3, next_at), doubtful = case when $4 then doubtful else doubtful - 1 end,
-		       state = case when $3::timestamptz is null or $4 and doubtful >= $5 then 'FAILED' else 'QUEUED' end
-		where id = $1`, id, why, null(retryAt), doubtful, maxDoubtful)
-	return err
-}
-
-// GiveUpMessages closes messages whose sender crashed twice: another attempt could deliver a third copy.
-func GiveUpMessages(ctx context.Context, q Querier, now time.Time) error {
-	_, err := q.Exec(ctx, `
-		update message set state = 'FAILED', error = 'sent twice with unknown outcome'
-		where state = 'SENDING' and next_at <= $1 and doubtful >= $2`, now, maxDoubtful)
+		update message set error = $2, next_at = coalesce($3, next_at), doubtful = $4,
+		       state = case when $3::timestamptz is null then 'FAILED' else 'QUEUED' end
+		where id = $1`, id, why, null(retryAt), doubtful)
 	return err
 }
 

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -67,6 +68,26 @@ func ClaimStayMessages(ctx context.Context, tx pgx.Tx, m StayMessage, now time.T
 		return nil, err
 	}
 	return manyReservations(ctx, tx, `where r.id = any($1) order by r.start_at, r.id`, ids)
+}
+
+// StillDue reports whether a message may be sent at now. One about a stay may not if the stay was cancelled, moved or extended
+// since it was queued, if its time has passed, or if a later one of its kind replaces it, as the one with another PIN does.
+func StillDue(ctx context.Context, q Querier, m booking.Message, now time.Time) (due bool, err error) {
+	i := slices.IndexFunc(StayMessages, func(s StayMessage) bool { return s.Template == m.Template })
+	if i < 0 {
+		return true, nil
+	}
+	passed := stayEnd
+	if m.Template == StayReminder.Template {
+		passed = `r.start_at`
+	}
+	err = q.QueryRow(ctx, `
+		select exists (
+			select from reservation r join stay_message s on s.reservation_id = r.id and s.template = $2 and s.at = `+StayMessages[i].at+`
+			where r.id = $1 and r.state = 'DONE' and not r.keys_blocked and `+passed+` > $3)
+		and not exists (select from message n where n.reservation_id = $1 and n.template = $2 and n.id > $4)`,
+		m.Reservation, m.Template, now, m.ID).Scan(&due)
+	return due, err
 }
 
 // DisclosePIN reports whether the PIN of a reservation is disclosed at now, and records that the guest receives it, so that

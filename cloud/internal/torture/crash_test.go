@@ -64,6 +64,36 @@ func crashThenConfirm(failpoint, state string) func(*rig) error {
 	}
 }
 
+// crashAtKeyMessage kills the service three times with the message of a purchase claimed and not sent, and then with the message
+// sent and not marked. The audit counts what the guest received.
+func crashAtKeyMessage(r *rig) error {
+	b, order, err := r.ordered("message.claimed", card)
+	if err != nil {
+		return err
+	}
+	_, _ = b.Post(r.ctx, "/payment/confirm", order) // may fail: see crashIn
+	if err := r.replicas[0].crashed(); err != nil {
+		return err
+	}
+	for _, failpoint := range []string{"message.claimed", "message.claimed", "message.sent"} {
+		if err := r.replicas[0].crashAgain(failpoint); err != nil {
+			return err
+		}
+	}
+	if err := r.replicas[0].start(""); err != nil {
+		return err
+	}
+	if err := r.await(order.OrderID, "DONE"); err != nil {
+		return err
+	}
+	return r.until(func() (ok bool, err error) {
+		err = r.pool.QueryRow(r.ctx, `
+			select count(*) = 1 and bool_and(m.state = 'SENT') from message m join reservation r on r.id = m.reservation_id where r.order_id = $1`,
+			order.OrderID).Scan(&ok)
+		return ok, err
+	}, "the key message is sent")
+}
+
 func confirmTwice(r *rig, b *moneytest.Buyer, order moneytest.Confirm) error {
 	first, err := b.Post(r.ctx, "/payment/confirm", order)
 	if err := errors.Join(err, first.OK()); err != nil {

@@ -52,6 +52,7 @@ var purchases = []point{
 	{name: "C28", what: "the guest leaves, killed at each step of the refund", within: 3 * time.Minute, do: leaveAndCrash},
 	{name: "C29", what: "a deposit is taken back while the service is down", within: 3 * time.Minute, do: reversalWhileDown},
 	{name: "C36", what: "killed while a refund outside is recorded", within: 3 * time.Minute, do: crashInOutside},
+	{name: "C37", what: "killed at the key message again and again", within: 3 * time.Minute, slow: true, do: crashAtKeyMessage},
 }
 
 var card, account = sandbox.MethodCard, sandbox.MethodVirtualAccount

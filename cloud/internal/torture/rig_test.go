@@ -95,7 +95,7 @@ func newRig(ctx context.Context, t testing.TB, run, haste, replicas int, env ...
 	}
 	r.cleanup = append(r.cleanup, r.database.Close)
 	dsn := url.URL{Scheme: "postgres", User: url.UserPassword(config.ConnConfig.User, config.ConnConfig.Password),
-		Host: r.database.Addr(), Path: r.name, RawQuery: "sslmode=disable&pool_max_conns=7"}
+		Host: r.database.Addr(), Path: r.name, RawQuery: "sslmode=disable&pool_max_conns=10"}
 
 	addresses := make([]string, replicas)
 	for i := range addresses {
@@ -230,6 +230,15 @@ func (p *replica) crashed() error {
 	const killed = 137
 	if code := p.command.ProcessState.ExitCode(); code != killed {
 		return fmt.Errorf("the service ended with %d\n%s", code, p.rig.tail())
+	}
+	return nil
+}
+
+// crashAgain starts the replica and waits until it has hit its failpoint, which it may do before it is ready.
+func (p *replica) crashAgain(failpoint string) error {
+	started := p.start(failpoint)
+	if err := p.crashed(); err != nil {
+		return errors.Join(started, err)
 	}
 	return nil
 }
