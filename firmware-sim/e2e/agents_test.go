@@ -25,6 +25,8 @@ import (
 const (
 	pressesBeside = 40
 	pressers      = 8
+	// pressInterval is the shortest time between two presses: an agent remembers 1,024 requests, each for at least 10 seconds.
+	pressInterval = 12 * time.Millisecond
 )
 
 // credential is a credential of an agent.
@@ -87,7 +89,10 @@ func pressBeside(t *testing.T, s *world.Stack, hq *browser, meddle func(request,
 			}
 		})
 	}
+	pace := time.NewTicker(pressInterval)
+	defer pace.Stop()
 	for i := range n {
+		<-pace.C
 		work <- i
 	}
 	close(work)
