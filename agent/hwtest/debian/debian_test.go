@@ -4,6 +4,7 @@ package debian
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"regexp"
 	"strings"
@@ -14,16 +15,19 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// settings are those of the branch, with the port of the broker. Its name is known to the machine's name server only.
+// settings are those of the branch, with the port of the broker. Its name is known to the machine's name server only. The pulses are
+// as long as possible, because the machine is slow to ask.
 const settings = `
 broker = "mqtt://broker.test:%s"
 
 [[door]]
 device = "front_1"
+pulse_ms = 10000
 relay = { line = "GPIO17" }
 
 [[door]]
 device = "room_1"
+pulse_ms = 10000
 relay = { line = "GPIO4", active_low = true }
 
 [[air_conditioner]]
@@ -52,6 +56,7 @@ func TestDebian(t *testing.T) {
 		{"update that does not connect", deafUpdate},
 		{"good update", goodUpdate},
 		{"dead name server", deadNameServer},
+		{"power cut during dpkg", powerCut},
 	} {
 		if i > 0 && !chosen.MatchString(accident.name) {
 			continue
@@ -231,3 +236,38 @@ func deadNameServer(m *machine) {
 	m.rest("dead name server")
 	m.run("echo nameserver 127.0.0.2 >/etc/resolv.conf; sync")
 }
+
+// powerCut cuts the power at a random moment while dpkg installs an update, and boots again. When the cloud repeats its request, the
+// version is installed.
+func powerCut(m *machine) {
+	for _, version := range []string{"3.0.0", "3.0.1"} {
+		name := m.build(version)
+		m.update(version, name)
+		m.run("for i in $(seq 3000); do pidof dpkg >/dev/null && exit 0; sleep 0.05; done; exit 1")
+		wait := time.Duration(rand.IntN(4000)) * time.Millisecond
+		time.Sleep(wait)
+		m.cut()
+		m.boot()
+		m.online()
+		m.run(installerAtRest)
+		runs := m.run("/usr/bin/yeolda-agent version")
+		m.t.Logf("cut %v after dpkg began: %s runs, update %+v, dpkg: %s", wait, runs, m.status.Update,
+			m.run("dpkg-query -W -f '${Version} ${Status}' yeolda-agent"))
+		m.opens()
+		if runs != "yeolda-agent "+version {
+			m.update(version, name)
+			m.awaitStatus("version "+version, func(s protocol.Status) bool { return s.State == protocol.Online && s.AgentVersion == version })
+			m.opens()
+		}
+	}
+}
+
+// installerAtRest waits until no installation is requested or in progress, as after a power cut that undid the removal of its
+// request, and the agent is connected.
+const installerAtRest = `update=yeolda-agent-update
+for i in $(seq 600); do
+	systemctl is-active --quiet $update.path && [ ! -e /var/lib/yeolda-agent/update/request.json ] &&
+		[ $(systemctl show -P ActiveState $update.service) != activating ] && grep -q connected=yes /var/lib/yeolda-agent/health && exit 0
+	sleep 0.5
+done
+exit 1`
