@@ -1899,13 +1899,19 @@ type Receipt struct {
 	// CashReceipt The cash receipt of a deposit, if the guest wants one.
 	CashReceipt *CashReceipt `json:"cashReceipt,omitempty"`
 
+	// Correctable Whether POST /v2/receipt/contact can correct the number.
+	Correctable bool `json:"correctable"`
+
 	// DoorlockKey Present while the key is valid.
 	DoorlockKey *string `json:"doorlockKey"`
 	Email       *string `json:"email"`
 
 	// EndDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
-	EndDateTime   Mark    `json:"endDateTime"`
-	KeyLink       *string `json:"keyLink"`
+	EndDateTime Mark    `json:"endDateTime"`
+	KeyLink     *string `json:"keyLink"`
+
+	// KeyMessage Delivery of the latest message with the key; null: there is none.
+	KeyMessage    *string `json:"keyMessage"`
 	MobileNum     string  `json:"mobileNum"`
 	PaymentMethod string  `json:"paymentMethod"`
 
@@ -2917,6 +2923,11 @@ type ShowLegalParams struct {
 	Version *string `form:"version,omitempty" json:"version,omitempty"`
 }
 
+// CorrectReceiptJSONBody defines parameters for CorrectReceipt.
+type CorrectReceiptJSONBody struct {
+	MobileNum string `json:"mobileNum"`
+}
+
 // SendLoginCodeJSONRequestBody defines body for SendLoginCode for application/json ContentType.
 type SendLoginCodeJSONRequestBody = LoginID
 
@@ -3057,6 +3068,9 @@ type ExtendStayJSONRequestBody = ExtensionRequest
 
 // ExchangeStayJSONRequestBody defines body for ExchangeStay for application/json ContentType.
 type ExchangeStayJSONRequestBody = ExchangeRequest
+
+// CorrectReceiptJSONRequestBody defines body for CorrectReceipt for application/json ContentType.
+type CorrectReceiptJSONRequestBody CorrectReceiptJSONBody
 
 // EnterRefundAccountJSONRequestBody defines body for EnterRefundAccount for application/json ContentType.
 type EnterRefundAccountJSONRequestBody = RefundAccountRequest
@@ -4408,6 +4422,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v2/receipt (the `ShowReceipt` operationId).
 	ShowReceipt(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CorrectReceiptWithBody Correct the phone number of the latest purchase of this browser.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v2/receipt/contact (the `CorrectReceipt` operationId).
+	CorrectReceiptWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CorrectReceipt Correct the phone number of the latest purchase of this browser.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v2/receipt/contact (the `CorrectReceipt` operationId).
+	CorrectReceipt(ctx context.Context, body CorrectReceiptJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ShowRefundLink The refund that waits for the account of the guest with this link.
 	//
@@ -7327,6 +7355,40 @@ func (c *Client) QuoteRefund(ctx context.Context, id string, reqEditors ...Reque
 // Corresponds with GET /v2/receipt (the `ShowReceipt` operationId).
 func (c *Client) ShowReceipt(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewShowReceiptRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CorrectReceiptWithBody Correct the phone number of the latest purchase of this browser.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v2/receipt/contact (the `CorrectReceipt` operationId).
+func (c *Client) CorrectReceiptWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCorrectReceiptRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CorrectReceipt Correct the phone number of the latest purchase of this browser.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v2/receipt/contact (the `CorrectReceipt` operationId).
+func (c *Client) CorrectReceipt(ctx context.Context, body CorrectReceiptJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCorrectReceiptRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -13783,6 +13845,46 @@ func NewShowReceiptRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewCorrectReceiptRequest calls the generic CorrectReceipt builder with application/json body
+func NewCorrectReceiptRequest(server string, body CorrectReceiptJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCorrectReceiptRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewCorrectReceiptRequestWithBody constructs an http.Request for the CorrectReceipt method, with any body, and a specified content type
+func NewCorrectReceiptRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/receipt/contact")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewShowRefundLinkRequest constructs an http.Request for the ShowRefundLink method
 func NewShowRefundLinkRequest(server string, token string) (*http.Request, error) {
 	var err error
@@ -15201,6 +15303,20 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v2/receipt (the `ShowReceipt` operationId).
 	ShowReceiptWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ShowReceiptResponse, error)
+
+	// CorrectReceiptWithBodyWithResponse Correct the phone number of the latest purchase of this browser.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/receipt/contact (the `CorrectReceipt` operationId).
+	CorrectReceiptWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CorrectReceiptResponse, error)
+
+	// CorrectReceiptWithResponse Correct the phone number of the latest purchase of this browser.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/receipt/contact (the `CorrectReceipt` operationId).
+	CorrectReceiptWithResponse(ctx context.Context, body CorrectReceiptJSONRequestBody, reqEditors ...RequestEditorFn) (*CorrectReceiptResponse, error)
 
 	// ShowRefundLinkWithResponse The refund that waits for the account of the guest with this link.
 	//
@@ -18494,6 +18610,29 @@ func (r ShowReceiptResponse) StatusCode() int {
 	return 0
 }
 
+type CorrectReceiptResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NoData
+}
+
+// Status returns HTTPResponse.Status
+func (r CorrectReceiptResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CorrectReceiptResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ShowRefundLinkResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -20918,6 +21057,32 @@ func (c *ClientWithResponses) ShowReceiptWithResponse(ctx context.Context, reqEd
 		return nil, err
 	}
 	return ParseShowReceiptResponse(rsp)
+}
+
+// CorrectReceiptWithBodyWithResponse Correct the phone number of the latest purchase of this browser.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/receipt/contact (the `CorrectReceipt` operationId).
+func (c *ClientWithResponses) CorrectReceiptWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CorrectReceiptResponse, error) {
+	rsp, err := c.CorrectReceiptWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCorrectReceiptResponse(rsp)
+}
+
+// CorrectReceiptWithResponse Correct the phone number of the latest purchase of this browser.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/receipt/contact (the `CorrectReceipt` operationId).
+func (c *ClientWithResponses) CorrectReceiptWithResponse(ctx context.Context, body CorrectReceiptJSONRequestBody, reqEditors ...RequestEditorFn) (*CorrectReceiptResponse, error) {
+	rsp, err := c.CorrectReceipt(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCorrectReceiptResponse(rsp)
 }
 
 // ShowRefundLinkWithResponse The refund that waits for the account of the guest with this link.
@@ -24550,6 +24715,32 @@ func ParseShowReceiptResponse(rsp *http.Response) (*ShowReceiptResponse, error) 
 			// Data The fields of POST /payment/confirm and the current state of the purchase.
 			Data Receipt `json:"data"`
 		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCorrectReceiptResponse parses an HTTP response from a CorrectReceiptWithResponse call
+func ParseCorrectReceiptResponse(rsp *http.Response) (*CorrectReceiptResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CorrectReceiptResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NoData
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

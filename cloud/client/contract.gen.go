@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "53b747aab7fd2904ff88bd653b68c1996fb14dd8ffd152724185fd4d81e2dda3"
+const Contract = "5d75c58a407e6d1bd7b3628c05105219e9810f76841ea9de504fb968dba99946"

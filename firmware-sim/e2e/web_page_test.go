@@ -32,6 +32,10 @@ type page struct {
 }
 
 // chromium skips or fails the test if no browser is installed.
+// patience is how long a page may take to show what a test waits for. It decides nothing but how long a failure takes, so it is
+// long enough for a machine that runs other tests beside the browser.
+const patience = 45 * time.Second
+
 func chromium(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "headless-shell", "chromium-headless-shell"} {
@@ -68,7 +72,7 @@ func (p *page) another(t *testing.T) *page {
 
 func watched(t *testing.T, ctx context.Context, base string) *page {
 	t.Helper()
-	p := &page{t: t, ctx: ctx, base: base, patience: 15 * time.Second}
+	p := &page{t: t, ctx: ctx, base: base, patience: patience}
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(390, 844)); err != nil {
 		t.Fatal(err)
 	}

@@ -128,8 +128,16 @@ func TestWebPurchase(t *testing.T) {
 		p.press("방금 예약하신 내역이 있어요") // the guest left the page, but the account number is still available
 		p.see("입금하면 예약이 확정돼요")
 		postJSON(t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": p.lastOrder(s)}, nil)
-		p.see("예약이 확정됐어요", "열쇠 열기")
-		p.press("열쇠 열기")
+		p.see("예약이 확정됐어요", "010-****-6789 번호로 열쇠 링크를 보냈어요")
+		p.press("번호 고치기")
+		p.look("receipt-correction", phone, narrow)
+		p.on(phone).fill("휴대폰 번호", "0102345678") // a digit is missing
+		p.press("이 번호로 열쇠 보내기")
+		p.see("휴대폰 번호를 확인해 주세요.")
+		p.fill("휴대폰 번호", "01023456780")
+		p.press("이 번호로 열쇠 보내기")
+		p.see("번호를 저장했어요.", "010-****-6780 번호로 열쇠 링크를 보냈어요")
+		p.press("열쇠 열기") // the new one
 		p.see("부터 열 수 있어요", "뒤예요")
 		p.look("key-before")
 		// Companions can be invited and the stay can be extended before it begins. No door opens, and there is no stay to end.

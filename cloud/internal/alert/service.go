@@ -3,7 +3,6 @@ package alert
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -62,16 +61,6 @@ type Service struct {
 	slowAt time.Time // the last look at the slow conditions
 }
 
-// keyTemplates are the messages without which a guest cannot enter: those that carry a key.
-var keyTemplates = func() (list []string) {
-	for _, template := range notify.Templates() {
-		if slices.Contains(template.Variables(), "doorlockKey") {
-			list = append(list, string(template))
-		}
-	}
-	return list
-}()
-
 // Observe records that the service is working, and whether the broker is connected. It is called at the interval of the
 // sweep on every replica, so that the one that sweeps knows for how long it could have received reports.
 func (s *Service) Observe(now time.Time) {
@@ -95,7 +84,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 	s.mu.Lock()
 	now := s.swept
 	sweep := postgres.AlertSweep{
-		AlertLimits: Limits, Now: now, Up: s.up, Heard: s.heard, CertificateEnd: s.CertificateEnd, KeyTemplates: keyTemplates,
+		AlertLimits: Limits, Now: now, Up: s.up, Heard: s.heard, CertificateEnd: s.CertificateEnd, KeyTemplates: notify.KeyTemplates(),
 	}
 	slow := now.Sub(s.slowAt) >= slowInterval || now.Before(s.slowAt)
 	if slow {

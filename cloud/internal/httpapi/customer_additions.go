@@ -14,6 +14,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/company"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
@@ -189,7 +190,8 @@ func (a *API) quoteRefund(w http.ResponseWriter, r *http.Request) error {
 // showReceipt serves GET /v2/receipt (cookie PAY_SESSIONID, which POST /payment/confirm extends): the browser's purchase. It
 // returns the fields of POST /payment/confirm and
 //
-//	{status (DONE, WAITING_FOR_DEPOSIT, CANCELED), amount, doorlockKey, keyLink, receiptUrl}   the last three nullable
+//	{status (DONE, WAITING_FOR_DEPOSIT, CANCELED), amount, doorlockKey, keyLink, receiptUrl,
+//	 keyMessage (sending, sent, failed; of the message with the key), correctable}   the last four before it nullable
 //
 // A confirmation in progress returns 503 PaymentPendingException; no purchase returns 401 ResourceTimeOutException.
 func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
@@ -203,6 +205,10 @@ func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
 	case receipt.Method == "": // a hold, or one that ended without a payment
 		return reserve.ErrHoldExpired
 	}
+	delivery, err := a.Reserve.Delivery(r.Context(), receipt.Reservation)
+	if err != nil {
+		return err
+	}
 	answer := struct {
 		confirmed
 		Status      string  `json:"status"`
@@ -210,15 +216,53 @@ func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
 		DoorlockKey *string `json:"doorlockKey"`
 		KeyLink     *string `json:"keyLink"`
 		ReceiptURL  *string `json:"receiptUrl"`
+		KeyMessage  *string `json:"keyMessage"`
+		Correctable bool    `json:"correctable"`
 
 		CashReceipt *wire.IssuedReceipt `json:"cashReceipt,omitempty"`
 	}{
 		confirmed: wireConfirmed(receipt), Status: wireStatus(receipt.Reservation), Price: receipt.Amount,
 		DoorlockKey: wire.Nullable(receipt.DoorlockKey), KeyLink: a.keyLink(receipt.DoorlockKey),
 		ReceiptURL: wire.Nullable(receipt.Payment.ReceiptURL), CashReceipt: cashReceipt(receipt),
+		KeyMessage: wire.Nullable(keyMessages[delivery.KeyMessage]), Correctable: delivery.Correctable,
 	}
 	answer.ofExtension(receipt.Reservation)
 	return wire.WriteData(w, answer)
+}
+
+// keyMessages are the delivery states of the message with the key, as a guest understands them.
+var keyMessages = map[booking.MessageState]string{
+	booking.MessageQueued: "sending", booking.MessageSending: "sending", booking.MessageSent: "sent", booking.MessageFailed: "failed",
+}
+
+// corrections bounds how often a guest corrects the number of a purchase: each correction sends a message to a number that
+// may be a stranger's.
+var corrections = limit.Rule{Name: "contact-correction", Max: 3, Window: 24 * time.Hour}
+
+// correctReceipt serves POST /v2/receipt/contact (cookie PAY_SESSIONID): {mobileNum} replaces the phone number of the
+// browser's purchase and sends the key to it, until a door has opened for the reservation.
+func (a *API) correctReceipt(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		MobileNum *string `json:"mobileNum"`
+	}
+	if err := wire.Decode(r, &body); err != nil {
+		return err
+	}
+	mobile, err := wire.Mobile("mobileNum", body.MobileNum, true)
+	if err != nil {
+		return err
+	}
+	receipt, err := a.Reserve.ByToken(r.Context(), holdToken(r, customerHoldCookie))
+	if err != nil {
+		return err
+	}
+	if err := a.Limits.Take(r.Context(), corrections, strconv.FormatInt(int64(receipt.ID), 10)); err != nil {
+		return err
+	}
+	if err := a.Reserve.CorrectMobile(r.Context(), receipt.ID, mobile); err != nil {
+		return err
+	}
+	return wire.WriteData(w, nil)
 }
 
 // listKeys serves GET /v2/my-keys (customer's session): the keys of the caller's confirmed reservations, newest first.

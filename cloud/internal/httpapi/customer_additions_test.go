@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
@@ -102,6 +103,76 @@ func TestReceiptOfACardLeadsToTheKey(t *testing.T) {
 	}
 	stranger.Get("/v2/keys/00000000-0000-4000-8000-000000000000").Fails(t, http.StatusBadRequest, "ResourceNotExistException", "")
 	stranger.Get("/v2/keys/nonsense").Fails(t, http.StatusBadRequest, "ResourceNotExistException", "")
+}
+
+// TestGuestCorrectsNumber lets the browser that bought a stay correct the phone number until a door has opened.
+func TestGuestCorrectsNumber(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	guest := s.Client(t)
+	guest.Post("/payment/confirm", order(t, s, guest, 1, slot(s, 3*time.Hour), time.Hour, 30000, "카드")).OK(t)
+	var receipt struct {
+		ID, DoorlockKey, MobileNum, KeyMessage string
+		Correctable                            bool
+	}
+	awaitDelivery := func(state string) {
+		t.Helper()
+		eventually(t, "the receipt says "+state, func() bool {
+			guest.Get("/v2/receipt").OK(t).Into(t, &receipt)
+			return receipt.KeyMessage == state
+		})
+	}
+	awaitDelivery("sent")
+	if _, err := s.DB.Pool.Exec(t.Context(), `update message set state = 'FAILED'`); err != nil {
+		t.Fatal(err)
+	}
+	awaitDelivery("failed")
+	old := receipt.DoorlockKey
+	const path = "/v2/receipt/contact"
+	correction := map[string]string{"mobileNum": "010-9999-8888"}
+	says(t, "another browser", s.Client(t).Post(path, correction), holdExpired)
+	for _, number := range []string{"", "abc", "0101", strings.Repeat("1", 21)} {
+		guest.Post(path, map[string]string{"mobileNum": number}).Fails(t, http.StatusBadRequest, "IllegalArguemntError", "")
+	}
+	guest.Get("/v2/receipt").OK(t).Into(t, &receipt)
+	if receipt.DoorlockKey != old || !receipt.Correctable {
+		t.Fatalf("a rejected request changed the purchase: %+v", receipt)
+	}
+
+	guest.Post(path, correction).OK(t)
+	awaitDelivery("sent")
+	if receipt.DoorlockKey == old || receipt.MobileNum != "010-9999-8888" {
+		t.Fatalf("after the correction: %+v", receipt)
+	}
+	awaitMessage(t, s, "01099998888", func(m sandbox.Message) bool { return m.Variables["doorlockKey"] == receipt.DoorlockKey })
+	says(t, "the key that went to the wrong number", guest.Get("/v2/keys/"+old), unknownKey)
+	if actor := only(t, s, `select actor from audit where action = 'reservation.contact' and $1`, true); actor != "customer" {
+		t.Errorf("the correction is recorded as that of %s", actor)
+	}
+
+	if _, err := s.DB.Pool.Exec(t.Context(), `
+		insert into door_request (id, branch_id, requested_by, kind, device, devices, state, reservation_id, created_at, finished_at)
+		select gen_random_uuid(), branch_id, 'customer', 'front', 'front', '{}', 'SUCCESS', id, $1, $1 from reservation where state = 'DONE'`, s.Clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	guest.Get("/v2/receipt").OK(t).Into(t, &receipt)
+	says(t, "a guest who has entered", guest.Post(path, correction), reply{400, "IllegalArguemntError", "연락처를 고칠 수 없는 예약입니다."})
+	if receipt.Correctable {
+		t.Error("a guest after the first opening is offered a correction")
+	}
+}
+
+// TestCorrectionsAreLimited bounds the messages that a guest can have sent to numbers of other people.
+func TestCorrectionsAreLimited(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	guest := s.Client(t)
+	guest.Post("/payment/confirm", order(t, s, guest, 1, slot(s, 3*time.Hour), time.Hour, 30000, "카드")).OK(t)
+	correction := map[string]string{"mobileNum": "010-9999-8888"}
+	for range 3 {
+		guest.Post("/v2/receipt/contact", correction).OK(t)
+	}
+	guest.Post("/v2/receipt/contact", correction).Fails(t, http.StatusTooManyRequests, "TooManyRequestsError", "")
 }
 
 func TestReceiptOfAVirtualAccountFollowsTheDeposit(t *testing.T) {

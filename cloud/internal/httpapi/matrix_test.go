@@ -161,6 +161,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"showLegal":          {"/v2/legal", nil, success, false},
 		"showHold":           {"/v2/hold", nil, holdExpired, false},
 		"showReceipt":        {"/v2/receipt", nil, holdExpired, false},
+		"correctReceipt":     {"/v2/receipt/contact", map[string]any{"mobileNum": "010-1234-5678"}, holdExpired, false},
 		"listKeys":           {"/v2/my-keys", nil, success, false},
 		"liveEvents":         {"/v2/admin/live?branch=gangnam&date=2026-11-25", nil, reply{400, "IllegalArguemntError", "웹소켓 연결이 필요합니다."}, true},
 		"timeline":           {"/v2/admin/branches/gangnam/timeline?date=2026-11-25", nil, success, true},

@@ -78,6 +78,7 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/v2/legal", a.public(a.showLegal))
 	mux.Get("/v2/hold", a.public(a.showHold))
 	mux.Get("/v2/receipt", a.public(a.showReceipt))
+	mux.Post("/v2/receipt/contact", a.public(a.correctReceipt))
 	mux.Get("/v2/my-keys", a.customer(a.listKeys))
 	mux.Get("/v2/my-reservations/{id}/refund", a.customer(a.quoteRefund))
 	mux.Get("/v2/refund-accounts/{token}", a.public(a.showRefundLink))

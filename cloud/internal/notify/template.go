@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -126,6 +127,19 @@ func Templates() []Template {
 	slices.Sort(list)
 	return list
 }
+
+// keyTemplates are the messages without which a guest cannot enter: those that carry a key.
+var keyTemplates = sync.OnceValue(func() (list []string) {
+	for _, template := range Templates() {
+		if slices.Contains(template.Variables(), "doorlockKey") {
+			list = append(list, string(template))
+		}
+	}
+	return list
+})
+
+// KeyTemplates returns the templates of the messages that carry a key.
+func KeyTemplates() []string { return keyTemplates() }
 
 // Variables returns the variables that a message of this template requires, sorted; nil if the template does not
 // exist.

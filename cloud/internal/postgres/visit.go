@@ -65,3 +65,11 @@ func VisitOf(ctx context.Context, q Querier, id booking.ReservationID, now time.
 	}
 	return &stay, nil
 }
+
+// HasOpened reports whether any door is known to have opened for a reservation.
+func HasOpened(ctx context.Context, q Querier, id booking.ReservationID) (opened bool, err error) {
+	err = q.QueryRow(ctx, `
+		select exists (select from door_request where reservation_id = $1 and state = 'SUCCESS')
+		    or exists (select from pass_entry where reservation_id = $1 and outcome = 'opened')`, id).Scan(&opened)
+	return opened, err
+}

@@ -126,36 +126,41 @@ func (s *Service) CorrectContact(ctx context.Context, req ContactCorrection) err
 		if _, err := c.reachable(req.By); err != nil {
 			return err
 		}
-		if c.r().State != booking.Done && c.r().State != booking.WaitingForDeposit {
-			return ErrNotCorrectable
-		}
-		changed := []string{}
-		correct := func(field string, to *string, now *string) {
-			if to != nil && *to != *now {
-				*now = *to
-				changed = append(changed, field)
-			}
-		}
-		correct("name", req.Name, &c.Reservation.Name)
-		correct("mobileNum", req.Mobile, &c.Reservation.Mobile)
-		correct("email", req.Email, &c.Reservation.Email)
-		if err := postgres.SetContact(c.ctx, c.tx, c.r()); err != nil {
-			return err
-		}
-		if err := postgres.DropMessages(c.ctx, c.tx, c.r().ID); err != nil {
-			return err
-		}
-		if c.r().State == booking.Done {
-			if err := c.rotate(postgres.KeyCorrected, req.By); err != nil {
-				return err
-			}
-		}
-		if err := c.askAccountAgain(); err != nil {
-			return err
-		}
-		return c.audited(req.By, "reservation.contact", map[string]any{"changed": changed, "reason": req.Reason})
+		return c.correctContact(req)
 	})
 }
 
-// ErrNotCorrectable is returned when the reservation is neither paid nor waits for its deposit.
+func (c *change) correctContact(req ContactCorrection) error {
+	if c.r().State != booking.Done && c.r().State != booking.WaitingForDeposit {
+		return ErrNotCorrectable
+	}
+	changed := []string{}
+	correct := func(field string, to *string, now *string) {
+		if to != nil && *to != *now {
+			*now = *to
+			changed = append(changed, field)
+		}
+	}
+	correct("name", req.Name, &c.Reservation.Name)
+	correct("mobileNum", req.Mobile, &c.Reservation.Mobile)
+	correct("email", req.Email, &c.Reservation.Email)
+	if err := postgres.SetContact(c.ctx, c.tx, c.r()); err != nil {
+		return err
+	}
+	if err := postgres.DropMessages(c.ctx, c.tx, c.r().ID); err != nil {
+		return err
+	}
+	if c.r().State == booking.Done {
+		if err := c.rotate(postgres.KeyCorrected, req.By); err != nil {
+			return err
+		}
+	}
+	if err := c.askAccountAgain(); err != nil {
+		return err
+	}
+	return c.audited(req.By, "reservation.contact", map[string]any{"changed": changed, "reason": req.Reason})
+}
+
+// ErrNotCorrectable is returned when the reservation is neither paid nor waits for its deposit, and to a guest who has
+// entered or whose stay is over.
 var ErrNotCorrectable = errors.New("reserve: the contact of this reservation cannot be corrected")

@@ -4,23 +4,37 @@ import { clockOf, inZone, type Minute, parseMinute, parseStoredEnd } from "../bo
 import { ApiError } from "../core/api";
 import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
+import { submits } from "../core/form";
 import { resource } from "../core/resource";
 import { computed, type Readable, signal } from "../core/signal";
 import { receiptStatus } from "./cash-receipt";
+import { checkAll, field, looksLikeMobile, tidyMobile } from "./field";
 import { check, clock, cross, question, sign } from "./icons";
 import { forgetRecent } from "./recent";
-import { actions, facts, fetched, heading, link, note, notice } from "./screen";
+import { actions, alert, button, explain, facts, fetched, heading, link, note, notice } from "./screen";
 import { seller } from "./seller";
-import { type Branch, branchName, type Confirmed, getBranch, getBranches, getReceipt, type Receipt } from "./service";
+import {
+  type Branch,
+  branchName,
+  type Confirmed,
+  correctNumber,
+  getBranch,
+  getBranches,
+  getReceipt,
+  type Receipt,
+} from "./service";
 import { countdown, dateText, t, timesText, won } from "./text";
 
-const depositInterval = 3000; // ms between checks for a deposit
+const pendingInterval = 3000; // ms between checks for a deposit, and for the delivery of the key
+
+const isPending = (r: Receipt): boolean =>
+  r.status === "WAITING_FOR_DEPOSIT" || (r.status === "DONE" && r.keyMessage === "sending");
 
 export function receiptPage(): Child {
   const source = resource(load);
-  whileSeen(depositInterval, () => {
+  whileSeen(pendingInterval, () => {
     const found = source.data();
-    if (found?.follows && found.receipt.status === "WAITING_FOR_DEPOSIT") void source.refresh();
+    if (found?.follows && isPending(found.receipt)) void source.refresh();
   });
   return fetched(source, (data) => {
     if (!data.peek())
@@ -36,7 +50,11 @@ export function receiptPage(): Child {
     return match(
       () => shown().receipt.status,
       (status) =>
-        status === "DONE" ? done(shown.peek()) : status === "WAITING_FOR_DEPOSIT" ? waiting(shown) : canceled(),
+        status === "DONE"
+          ? done(shown, source.refresh)
+          : status === "WAITING_FOR_DEPOSIT"
+            ? waiting(shown)
+            : canceled(),
     );
   });
 }
@@ -84,6 +102,8 @@ async function elsewhere(): Promise<Found | null> {
           doorlockKey: null,
           keyLink: null,
           receiptUrl: null,
+          keyMessage: null,
+          correctable: false,
         },
       }
     : null;
@@ -134,31 +154,91 @@ const mapLink = (b: Branch): string => `https://map.naver.com/p/search/${encodeU
 /** 010-****-5678 */
 const masked = (number: string): string => number.replace(/\d(?=(?:\D*\d){4})/g, (d, i: number) => (i < 3 ? d : "*"));
 
-function done(found: Found): Child {
-  const { receipt: r } = found;
+function done(shown: Readable<Found>, refresh: () => Promise<unknown>): Child {
+  const { receipt: r, branch } = shown.peek();
   const deadline = parseMinute(r.refundableDateTime);
-  const key = r.keyLink ? new URL(r.keyLink).pathname : null;
   return [
     sign(check(), "good"),
-    heading(t("doneTitle"), t("doneText", { to: masked(r.mobileNum) })),
-    facts(whatWasBought(found)),
-    deadline >= inZone(found.branch.timeZone)
+    heading(t("doneTitle"), () => deliveryText(shown().receipt)),
+    r.correctable ? correction(shown, refresh) : null,
+    facts(whatWasBought(shown.peek())),
+    deadline >= inZone(branch.timeZone)
       ? note(t("refundDeadline", { time: `${dateText(deadline)} ${clockOf(deadline)}` }), "good")
       : note(t("refundOver")),
     h("p", { class: "dim" }, t("unlockNote")),
-    key
-      ? h(
-          "div",
-          { class: "pair" },
-          h("a", { class: "button soft", href: `${key}/reservation.ics`, download: "yeolda.ics" }, t("calendar")),
-          copyButton(t("copyKey"), r.keyLink!),
-        )
-      : null,
+    match(() => shown().receipt.keyLink, keyLinks),
     r.receiptUrl
       ? h("p", null, h("a", { href: r.receiptUrl, rel: "noreferrer", target: "_blank" }, t("receipt")))
       : null,
-    key ? actions(link(t("openKey"), key, "primary")) : null,
+    match(
+      () => shown().receipt.keyLink,
+      (url) => (url ? actions(link(t("openKey"), new URL(url).pathname, "primary")) : null),
+    ),
   ];
+}
+
+function deliveryText(r: Receipt): string {
+  const text = { sent: "doneSent", failed: "doneFailed" } as const;
+  const how = r.keyMessage === "sent" || r.keyMessage === "failed" ? text[r.keyMessage] : "doneText";
+  return t(how, { to: masked(r.mobileNum) });
+}
+
+const keyLinks = (url: string | null): Child =>
+  url
+    ? h(
+        "div",
+        { class: "pair" },
+        h(
+          "a",
+          { class: "button soft", href: `${new URL(url).pathname}/reservation.ics`, download: "yeolda.ics" },
+          t("calendar"),
+        ),
+        copyButton(t("copyKey"), url),
+      )
+    : null;
+
+/** Corrects the phone number that was typed, and sends the key again. */
+function correction(shown: Readable<Found>, refresh: () => Promise<unknown>): Child {
+  const mobile = field({
+    id: "mobile",
+    label: t("fieldMobile"),
+    value: shown.peek().receipt.mobileNum,
+    tidy: tidyMobile,
+    problem: (v) => (looksLikeMobile(v) ? "" : t("needMobile")),
+    attributes: { type: "tel", inputmode: "tel", autocomplete: "tel-national", maxlength: 20, required: true },
+  });
+  const busy = signal(false);
+  const outcome = signal<{ text: string; kind: "good" | "warn" } | null>(null);
+  const send = async () => {
+    if (!checkAll([mobile])) return;
+    busy.set(true);
+    outcome.set(null);
+    try {
+      await correctNumber(mobile.value.peek().trim());
+      await refresh();
+      outcome.set({ text: t("numberCorrected"), kind: "good" });
+    } catch (error) {
+      outcome.set({ text: explain(error), kind: "warn" });
+    }
+    busy.set(false);
+  };
+  const failed = computed(() => shown().receipt.keyMessage === "failed");
+  return h(
+    "details",
+    { class: "correction", open: () => failed() },
+    h("summary", null, t("correctNumber")),
+    h(
+      "form",
+      { novalidate: true, onsubmit: submits(send, busy) },
+      mobile.view,
+      h("p", { class: "dim" }, t("correctNote")),
+      button(t("sendKeyAgain"), () => void send(), { kind: "soft", busy }),
+    ),
+    alert(() => {
+      const said = outcome();
+      return said ? note(said.text, said.kind) : null;
+    }),
+  );
 }
 
 function copyButton(text: string, value: string): Element {

@@ -121,6 +121,7 @@ export const register = (
 export const confirmPayment = (paymentKey: string, orderId: string, amount: number) =>
   api.post<Confirmed>("/payment/confirm", { paymentKey, orderId, amount });
 export const getReceipt = () => api.get<Receipt>("/v2/receipt");
+export const correctNumber = (mobileNum: string) => api.post<null>("/v2/receipt/contact", { mobileNum });
 
 export const sendCode = (type: LoginType, id: string) => api.post<null>("/account/code", { type, id });
 export const login = (type: LoginType, id: string, code: string) =>

@@ -196,6 +196,12 @@ export const en: Texts = {
 
   doneTitle: "Your booking is confirmed",
   doneText: "We are sending the key link to {to}. You can also open it right here.",
+  doneSent: "We have sent the key link to {to}. You can also open it right here.",
+  doneFailed: "The key link could not be sent to {to}. Please check the number. You can open the key right here.",
+  correctNumber: "Correct the number",
+  correctNote: "We send a new key link. The one that was sent before stops working.",
+  sendKeyAgain: "Send the key to this number",
+  numberCorrected: "The number is saved.",
   openKey: "Open my key",
   copyKey: "Copy key link",
   calendar: "Add to calendar",

@@ -194,6 +194,12 @@ export const ko = {
 
   doneTitle: "예약이 확정됐어요",
   doneText: "{to} 번호로 열쇠 링크를 보내 드려요. 이 화면에서도 바로 열 수 있어요.",
+  doneSent: "{to} 번호로 열쇠 링크를 보냈어요. 이 화면에서도 바로 열 수 있어요.",
+  doneFailed: "{to} 번호로 열쇠 링크를 보내지 못했어요. 번호가 맞는지 확인해 주세요. 이 화면에서는 바로 열 수 있어요.",
+  correctNumber: "번호 고치기",
+  correctNote: "새 열쇠 링크를 보내 드려요. 앞서 보낸 링크는 쓸 수 없게 돼요.",
+  sendKeyAgain: "이 번호로 열쇠 보내기",
+  numberCorrected: "번호를 저장했어요.",
   openKey: "열쇠 열기",
   copyKey: "열쇠 링크 복사",
   calendar: "캘린더에 추가",

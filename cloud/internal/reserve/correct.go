@@ -1,0 +1,51 @@
+package reserve
+
+import (
+	"context"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+)
+
+// CorrectMobile lets a guest correct the phone number of a purchase until a door has opened for it, or its stay is over. The
+// effects are those of CorrectContact.
+//
+// Errors: ErrNotFound, ErrNotCorrectable.
+func (s *Service) CorrectMobile(ctx context.Context, id booking.ReservationID, mobile string) error {
+	return s.locked(ctx, id, func(c *change) error {
+		ok, err := correctable(c.ctx, c.tx, c.r(), c.now)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return ErrNotCorrectable
+		}
+		return c.correctContact(ContactCorrection{ID: id, Mobile: &mobile, Reason: "예약한 손님이 고침"})
+	})
+}
+
+func correctable(ctx context.Context, q postgres.Querier, r booking.Reservation, now time.Time) (bool, error) {
+	live := r.State == booking.Done || r.State == booking.WaitingForDeposit
+	if !live || r.Extends != 0 || !now.Before(r.Stay().End) {
+		return false, nil
+	}
+	opened, err := postgres.HasOpened(ctx, q, r.ID)
+	return !opened, err
+}
+
+// Delivery tells a guest whether the key has been sent.
+type Delivery struct {
+	KeyMessage  booking.MessageState // of the latest message with the key; empty if there is none
+	Correctable bool                 // CorrectMobile is possible
+}
+
+// Delivery returns the delivery of the key of a reservation.
+func (s *Service) Delivery(ctx context.Context, r booking.Reservation) (d Delivery, err error) {
+	if d.Correctable, err = correctable(ctx, s.DB.Pool, r, s.now()); err != nil {
+		return d, err
+	}
+	d.KeyMessage, err = postgres.LatestMessageState(ctx, s.DB.Pool, r.ID, notify.KeyTemplates())
+	return d, err
+}
