@@ -25,7 +25,7 @@ import (
 const (
 	pressesBeside = 40
 	pressers      = 8
-	// pressInterval is the shortest time between two presses: an agent remembers 1,024 requests, each for at least 10 seconds.
+	// pressInterval is the shortest time between two presses: an agent has room for 1,024 requests, each kept for 10 seconds.
 	pressInterval = 12 * time.Millisecond
 )
 
