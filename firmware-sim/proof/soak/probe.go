@@ -68,13 +68,14 @@ func (s *Soak) probeMidnight(ctx context.Context) error {
 // noticed is the time after which a silent branch must count as offline: 12 s, with a margin for the last heartbeat.
 const noticed = 20 * time.Second
 
-// probeOffline measures the time of answers at a branch known to be offline.
+// probeOffline measures the time of answers at a branch known to be offline. Guests press there, too, and ask why.
 func (s *Soak) probeOffline(ctx context.Context) error {
 	staff, err := s.staff(ctx)
 	if err != nil {
 		return err
 	}
 	away := s.world.Branches[:min(3, len(s.world.Branches))]
+	guests := s.openStays(ctx, away)
 	for _, b := range away {
 		if err := s.setBranch(b, map[string]any{"kind": "power-off"}); err != nil {
 			return err
@@ -97,10 +98,37 @@ func (s *Soak) probeOffline(ctx context.Context) error {
 			})
 		}
 	}
+	for _, guest := range guests {
+		for range 5 {
+			guest.press(ctx)
+		}
+	}
 	for _, b := range away {
 		s.clearBranch(b)
 	}
 	return s.world.AwaitAgents(ctx, time.Minute)
+}
+
+// openStays buys a stay that has begun at each of the branches that has a free room, and returns those whose key has arrived.
+func (s *Soak) openStays(ctx context.Context, branches []world.Branch) (guests []*purchase) {
+	for at, b := range branches {
+		for room := 1; room < world.Spare; room++ {
+			p := s.newPurchase(s.dice("offline "+b.Code, room))
+			start := time.Now().Truncate(record.Margin)
+			p.slot = record.Slot{Branch: b.Code, Room: room, Start: start, End: start.Add(3 * record.Margin)}
+			p.amount = world.Price(3 * record.Margin)
+			if !p.takeAt(ctx, at) {
+				continue
+			}
+			if p.register(ctx) {
+				if p.buy(ctx); p.receiveKey(ctx, 20*time.Second) {
+					guests = append(guests, p)
+				}
+			}
+			break
+		}
+	}
+	return guests
 }
 
 // stall is how long the provider hangs while the database is observed.
