@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -118,10 +119,13 @@ func (s *Service) diagnose(ctx context.Context, branch, kind string, wait time.D
 	}
 	d := judge(facts, branch, online, wait, now)
 	d.Kind, d.RoomNo = kind, facts.RoomNo
-	if facts.Reservation == 0 || d.Code == UnknownKey {
+	found, err := s.DB.Branch(ctx, facts.Branch) // of an unknown key, too, so that it takes as long
+	if facts.Reservation == 0 && errors.Is(err, booking.ErrNoBranch) {
 		return d, nil
 	}
-	d.Branch, err = s.DB.Branch(ctx, facts.Branch)
+	if d.Code != UnknownKey {
+		d.Branch = found
+	}
 	return d, err
 }
 

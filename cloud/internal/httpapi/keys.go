@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/go-chi/chi/v5"
 
@@ -130,6 +132,9 @@ func (a *API) addCompanion(w http.ResponseWriter, r *http.Request) error {
 	label, err := wire.Text("label", body.Label, maxLabel)
 	if err != nil {
 		return err
+	}
+	if strings.ContainsFunc(label, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }) {
+		return wire.Malformed("label") // the door history shows it
 	}
 	companion, err := a.Reserve.AddCompanion(r.Context(), chi.URLParam(r, "key"), label)
 	if err != nil {
