@@ -499,6 +499,20 @@ func TestContacts(t *testing.T) {
 	}
 }
 
+// TestDefaultContacts: until the head quarters set contacts, the e-mail address and the Discord channel of the settings receive
+// every alert, those about money included.
+func TestDefaultContacts(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.DiscordURL = "https://discord.example/hook"
+	f.exec(`insert into reconciliation_difference (order_id, kind, detail) select order_id, 'balance', '' from reservation where id = $1::bigint`, f.reservation("DONE"))
+	f.pass(3 * time.Minute)
+	got := f.list(`select template || ' ' || coalesce(nullif(medium, ''), to_email) from message order by id`)
+	if want := []string{"alert-began hq@example.com", "alert-began discord"}; !slices.Equal(got, want) {
+		t.Errorf("messages %q, want %q", got, want)
+	}
+}
+
 func TestContactsAreValidated(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

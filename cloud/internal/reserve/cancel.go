@@ -22,6 +22,7 @@ type cancellation struct {
 	policy  bool // the branch's refund policy applies
 	keeps   int  // won that the policy leaves with the shop
 	soon    bool // the queue sends the refund, because no caller does
+	unclear bool // a purchase whose outcome is unknown may be ended: see endUnclear
 }
 
 // CancelRequest is a customer's request to cancel a payment.
@@ -61,11 +62,24 @@ type AdminCancelRequest struct {
 }
 
 // AdminCancel ends a hold, closes a virtual account or refunds a payment, if the reservation is still in the state that the
-// administrator saw.
+// administrator saw. A purchase whose outcome has been unknown for SessionLimit is looked up once more and then ended.
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, account.ErrRoleForbidden, ErrStatusMismatch, and those of Cancel.
 func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error {
-	return s.cancel(ctx, req.ID, cancellation{by: req.By.Actor(), reason: "관리자 취소", account: req.Account}, func(c *change) error {
+	err := s.adminCancel(ctx, req, false)
+	if !errors.Is(err, errUnclear) {
+		return err
+	}
+	err = unlessOvertaken(func() error { return s.refresh(ctx, req.ID) })
+	if err != nil && !errors.Is(err, ErrPaymentPending) {
+		return err
+	}
+	return s.adminCancel(ctx, req, true)
+}
+
+func (s *Service) adminCancel(ctx context.Context, req AdminCancelRequest, lookedUp bool) error {
+	intent := cancellation{by: req.By.Actor(), reason: "관리자 취소", account: req.Account, unclear: lookedUp}
+	return s.cancel(ctx, req.ID, intent, func(c *change) error {
 		r := c.r()
 		if r.State == booking.Expired || r.State == booking.Released || r.QuarantineOf != 0 ||
 			(r.State == booking.Hold && !r.Occupies(c.now)) {
@@ -84,7 +98,10 @@ func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error
 		if req.By.Role == account.FrontDesk && r.Amount > 0 && r.State != booking.Hold && r.State != booking.WaitingForDeposit {
 			return account.ErrRoleForbidden // it would be a refund
 		}
-		return nil
+		if lookedUp {
+			return nil
+		}
+		return c.unlessUnclear()
 	}, func(c *change, refund *money.Refund) (waits bool, err error) {
 		if refund != nil && refund.State == money.RefundRequested && len(refund.Account) > 0 {
 			if c.Payment, err = postgres.PaymentOf(c.ctx, c.tx, req.ID); err != nil {
@@ -155,6 +172,9 @@ func (c *change) cancel(intent cancellation) (refunding bool, err error) {
 		_, err := postgres.SetState(c.ctx, c.tx, c.r().ID, booking.Hold, booking.Released)
 		return false, err
 	case rule.Pending:
+		if intent.unclear && c.SessionOver(c.now) {
+			return false, c.endUnclear()
+		}
 		return false, ErrPaymentPending
 	case rule.NeedAccount:
 		return false, ErrAccountRequired

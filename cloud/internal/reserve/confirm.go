@@ -97,8 +97,11 @@ func (s *Service) confirmed(ctx context.Context, orderID string) (Receipt, error
 	return Receipt{}, s.lastRefusal(ctx, orderID)
 }
 
-// lastRefusal returns the provider's refusal of an order's last attempt.
+// lastRefusal returns the provider's refusal of an order's last attempt, or ErrPaymentPending if the outcome is unknown.
 func (s *Service) lastRefusal(ctx context.Context, orderID string) error {
+	if err := undecided(ctx, s.DB.Pool, orderID); err != nil {
+		return err
+	}
 	code, message, err := postgres.LastRefusal(ctx, s.DB.Pool, orderID)
 	if err != nil {
 		return err
@@ -165,6 +168,9 @@ func (s *Service) beginConfirm(ctx context.Context, req ConfirmRequest) (attempt
 				return err
 			}
 		case booking.Released:
+			if err := undecided(ctx, tx, r.OrderID); err != nil {
+				return err
+			}
 			return endedOutcome(ctx, tx, r)
 		default:
 			if err := joinConfirm(ctx, tx, r, req); err != nil {

@@ -50,9 +50,9 @@ func (c *change) transition(a answer) (verdict, err error) {
 	}
 	switch step {
 	case rule.RefusalReported:
-		return a.refused, c.closeAttempt()
+		return a.refused, c.closeAttempt(p)
 	case rule.NoOp:
-		return nil, c.closeAttempt()
+		return nil, c.closeAttempt(p)
 	case rule.Open:
 		return ErrPaymentPending, nil
 	case rule.Lapse:
@@ -94,10 +94,14 @@ func (c *change) transition(a answer) (verdict, err error) {
 	return nil, nil
 }
 
-// closeAttempt stops the look-ups of an attempt that was given up once the provider can no longer charge it.
-func (c *change) closeAttempt() error {
+// closeAttempt stops the look-ups of an attempt that was given up once the provider can no longer charge it. A guest who does
+// not know the outcome is notified.
+func (c *change) closeAttempt(p toss.Payment) error {
 	if !rule.GivenUp(c.r().State) || !c.SessionOver(c.now) {
 		return nil
+	}
+	if err := c.sendUnpaid(p); err != nil {
+		return err
 	}
 	return postgres.CloseAttempt(c.ctx, c.tx, c.r().ID, c.now)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
 // ReservationRecord is GET /v2/admin/reservations/{id}: everything known about a reservation in any state, with its
@@ -116,7 +117,7 @@ func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 		CanceledAt: wire.Instant(d.CanceledAt), ReceiptURL: wire.Nullable(d.Payment.ReceiptURL),
 		NeedsRefundBank: d.State == booking.Done && d.Method == booking.VirtualAccount,
 		Movable:         d.State == booking.Done,
-		Cancelable:      d.Occupies(c.Now()) && d.State != booking.Canceling && d.State != booking.Confirming,
+		Cancelable:      d.Occupies(c.Now()) && d.State != booking.Canceling && (d.State != booking.Confirming || reserve.Unclear(d.Reservation, d.Payment, c.Now())),
 		Keys:            wireKeys(d.Keys),
 		Correctable:     d.State == booking.Done || d.State == booking.WaitingForDeposit,
 		History:         make([]wireHistory, 0, len(d.History)),

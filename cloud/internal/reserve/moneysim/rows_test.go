@@ -75,6 +75,9 @@ func (r *row) receipt() error {
 }
 
 func (r *row) lastRefusal() error {
+	if !r.order.PendingAt.IsZero() {
+		return reserve.ErrPaymentPending
+	}
 	if r.refusal == "" {
 		return reserve.ErrHoldExpired
 	}

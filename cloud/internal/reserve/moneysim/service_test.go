@@ -44,7 +44,10 @@ func delay(delays []time.Duration, checks int) time.Duration {
 
 var refundAccount = &toss.RefundAccount{Bank: "20", Number: "1002123456789", Holder: "홍길동"}
 
-var errOvertaken = errors.New("overtaken")
+var (
+	errOvertaken = errors.New("overtaken")
+	errUnclear   = errors.New("unclear")
+)
 
 // modelService implements the operations of package reserve on rows in memory. The rows survive a process. step is called
 // between any two actions of a process, and does not return if the process has crashed.
@@ -132,6 +135,8 @@ func (t *modelService) confirmOnce(ctx context.Context, req reserve.ConfirmReque
 			err = reserve.ErrUnknownOrder
 		case req.Amount != r.Amount:
 			err = reserve.ErrAmountMismatch
+		case r.State == booking.Released && !r.order.PendingAt.IsZero():
+			err = reserve.ErrPaymentPending
 		case r.State == booking.Released:
 			err = r.receipt()
 		case r.State == booking.Hold || r.State == booking.Expired:
@@ -362,6 +367,7 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 	case rule.RefusalReported, rule.NoOp:
 		if rule.GivenUp(r.State) && before.SessionOver(now) {
 			r.closedAttempt = true
+			r.sendUnpaid(p)
 		}
 		if refused != nil {
 			return refused
@@ -574,7 +580,43 @@ func (t *modelService) registerAgain(r *row, order string) (ok bool) {
 }
 
 // cancel models a cancellation by the customer (by is "customer") or by an administrator.
-func (t *modelService) cancel(ctx context.Context, r *row, by string, account bool) (err error) {
+func (t *modelService) cancel(ctx context.Context, r *row, by string, account bool) error {
+	err := t.cancelOnce(ctx, r, by, account, "")
+	if !errors.Is(err, errUnclear) {
+		return err
+	}
+	var seen booking.BookingStatus
+	t.tx("seen", func(time.Time) { seen = r.BookingStatus() })
+	if err := t.refresh(ctx, r); err != nil && !errors.Is(err, reserve.ErrPaymentPending) {
+		return err
+	}
+	return t.cancelOnce(ctx, r, by, account, seen)
+}
+
+// refresh looks a payment up and applies the answer.
+func (t *modelService) refresh(ctx context.Context, r *row) error {
+	for range maxOvertaken {
+		var q question
+		t.tx("ask", func(time.Time) { q = t.ask(r) })
+		payment, err := t.lookUp(ctx, q)
+		t.step("looked up")
+		if err != nil {
+			return reserve.ErrPaymentPending
+		}
+		err = t.apply(ctx, q, answer{payment: payment})
+		if refused := (*reserve.PaymentRefused)(nil); errors.As(err, &refused) {
+			return nil
+		}
+		if !errors.Is(err, errOvertaken) {
+			return err
+		}
+	}
+	return reserve.ErrPaymentPending
+}
+
+// cancelOnce cancels a reservation. seen is the state that an administrator saw before the last look-up; empty: there was
+// none, and errUnclear is returned if one is needed.
+func (t *modelService) cancelOnce(ctx context.Context, r *row, by string, account bool, seen booking.BookingStatus) (err error) {
 	refunding := false
 	t.tx("cancel", func(now time.Time) {
 		if by == "customer" && r.Method == "" {
@@ -586,6 +628,10 @@ func (t *modelService) cancel(ctx context.Context, r *row, by string, account bo
 				return
 			}
 		}
+		if seen != "" && (r.State.Live() || r.State == booking.Canceled) && r.BookingStatus() != seen {
+			err = reserve.ErrStatusMismatch
+			return
+		}
 		if by != "customer" && (!r.State.Live() || r.State == booking.Hold && !r.Occupies(now)) {
 			err = reserve.ErrNotFound
 			return
@@ -594,7 +640,14 @@ func (t *modelService) cancel(ctx context.Context, r *row, by string, account bo
 		case rule.Release:
 			r.State = booking.Released
 		case rule.Pending:
-			err = reserve.ErrPaymentPending
+			switch {
+			case by == "customer" || !reserve.Unclear(r.Reservation, *r.payment, now):
+				err = reserve.ErrPaymentPending
+			case seen == "":
+				err = errUnclear
+			default:
+				t.endUnclear(r, now)
+			}
 		case rule.NeedAccount:
 			err = reserve.ErrAccountRequired
 		case rule.End:
@@ -610,6 +663,18 @@ func (t *modelService) cancel(ctx context.Context, r *row, by string, account bo
 		return err
 	}
 	return t.settle(ctx, r)
+}
+
+// endUnclear models an administrator who ends a purchase whose outcome is unknown.
+func (t *modelService) endUnclear(r *row, now time.Time) {
+	if r.order.AbandonedAt.IsZero() {
+		r.order.AbandonedAt = now
+	}
+	if r.order.PendingAt.IsZero() {
+		r.order.PendingAt = now
+	}
+	r.State = booking.Released
+	t.changed(r, "unclear ended")
 }
 
 func (t *modelService) sendRefund(ctx context.Context, q question) error {

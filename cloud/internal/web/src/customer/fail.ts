@@ -44,12 +44,16 @@ export function refused(code: string | null, message: string): Child {
     }
   };
   const canceled = /CANCEL/.test(code ?? ""); // by the guest: nothing has gone wrong
+  const refunded = code === "REFUNDED_PAYMENT"; // captured, so "nothing was charged" would be wrong
   const held = resource(currentHold);
   return [
     notice(
       canceled ? sign(clock(), "wait") : sign(warning(), "bad"),
-      t(canceled ? "canceledPayTitle" : "failTitle"),
-      [reason(code, message), code && !canceled ? h("span", { class: "code" }, t("failCode", { code })) : null],
+      t(canceled ? "canceledPayTitle" : refunded ? "refundedPayTitle" : "failTitle"),
+      [
+        reason(code, message),
+        code && !canceled && !refunded ? h("span", { class: "code" }, t("failCode", { code })) : null,
+      ],
       () => {
         const now = held.data();
         return now ? holdChip(now, () => {}) : null;
@@ -73,6 +77,7 @@ export function refused(code: string | null, message: string): Child {
 /** Explains the provider's code. An unknown code is explained by the provider's own message. */
 function reason(code: string | null, message: string): string {
   if (!code) return t("failOther");
+  if (code === "REFUNDED_PAYMENT") return t("failRefunded");
   if (/CANCEL/.test(code)) return t("failCanceled");
   if (/PROCESS_ABORTED/.test(code)) return t("failAborted");
   if (/EXCEED|LIMIT|REJECT_(ACCOUNT|CARD)_PAYMENT/.test(code)) return t("failLimit");

@@ -550,6 +550,8 @@ export const en: Texts = {
   cancelPaid: "Cancel and refund",
   cancelHold: "Cancel",
   cancelTitle: "Cancel the reservation",
+  cancelUnclearText:
+    "The payment provider does not return the outcome of the payment of {name}. End the reservation? The time becomes free at once. If the provider turns out to hold the money, it is refunded, and the guest is notified of the outcome.",
   cancelText: "Cancel the reservation of {name}? The time becomes free at once.",
   cancelDo: "Cancel reservation",
   canceled: "Cancelled.",

@@ -547,6 +547,8 @@ export const ko = {
   cancelPaid: "취소·환불",
   cancelHold: "취소",
   cancelTitle: "예약 취소",
+  cancelUnclearText:
+    "{name}님의 결제 결과를 결제사가 알려 주지 않고 있어요. 예약을 끝낼까요? 잡아 둔 시간이 바로 풀려요. 결제된 금액이 나중에 확인되면 모두 환불하고, 손님에게 결과를 알려 드려요.",
   cancelText: "{name}님의 예약을 취소할까요? 잡아 둔 시간이 바로 풀려요.",
   cancelDo: "예약 취소하기",
   canceled: "취소했어요.",

@@ -38,7 +38,7 @@ export function openCancel(data: Record, refresh: () => void): void {
         null,
         refunds
           ? t("refundText", { name: data.name ?? "", amount: won(data.amount) })
-          : t("cancelText", { name: data.name ?? "–" }),
+          : t(data.state === "CONFIRMING" ? "cancelUnclearText" : "cancelText", { name: data.name ?? "–" }),
       ),
       when(
         () => data.needsRefundAccount,
