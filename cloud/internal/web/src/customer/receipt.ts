@@ -223,22 +223,24 @@ function correction(shown: Readable<Found>, refresh: () => Promise<unknown>): Ch
     busy.set(false);
   };
   const failed = computed(() => shown().receipt.keyMessage === "failed");
-  return h(
-    "details",
-    { class: "correction", open: () => failed() },
-    h("summary", null, t("correctNumber")),
+  return [
     h(
-      "form",
-      { novalidate: true, onsubmit: submits(send, busy) },
-      mobile.view,
-      h("p", { class: "dim" }, t("correctNote")),
-      button(t("sendKeyAgain"), () => void send(), { kind: "soft", busy }),
+      "details",
+      { class: "correction", open: () => failed() },
+      h("summary", null, t("correctNumber")),
+      h(
+        "form",
+        { novalidate: true, onsubmit: submits(send, busy) },
+        mobile.view,
+        h("p", { class: "dim" }, t("correctNote")),
+        button(t("sendKeyAgain"), () => void send(), { kind: "soft", busy }),
+      ),
     ),
     alert(() => {
       const said = outcome();
       return said ? note(said.text, said.kind) : null;
     }),
-  );
+  ];
 }
 
 function copyButton(text: string, value: string): Element {
