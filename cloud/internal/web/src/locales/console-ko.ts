@@ -1132,7 +1132,7 @@ export const ko = {
   "template_stay-ending": "이용 종료 10분 전",
   "template_stay-not-arrived": "이용 시작 뒤 미도착",
   "template_stay-door-failed": "문 열기 실패",
-  "template_key-changed": "출입 키 변경",
+  "template_key-changed": "열쇠 변경",
   "template_stay-extended": "이용 연장",
   "template_extension-canceled": "연장 취소",
   "template_virtual-account-issued": "가상계좌 안내",
