@@ -3917,7 +3917,7 @@ type ClientInterface interface {
 	// Corresponds with GET /v2/admin/company (the `ShowCompany` operationId).
 	ShowCompany(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListTexts All versions of the terms and the privacy policy in Markdown, the current one first. The shipped one is the last.
+	// ListTexts All versions of the terms and the privacy policy in Markdown, the current one first. The shipped ones are the last.
 	//
 	// Corresponds with GET /v2/admin/company/texts (the `ListTexts` operationId).
 	ListTexts(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5999,7 +5999,7 @@ func (c *Client) ShowCompany(ctx context.Context, reqEditors ...RequestEditorFn)
 	return c.Client.Do(req)
 }
 
-// ListTexts All versions of the terms and the privacy policy in Markdown, the current one first. The shipped one is the last.
+// ListTexts All versions of the terms and the privacy policy in Markdown, the current one first. The shipped ones are the last.
 //
 // Corresponds with GET /v2/admin/company/texts (the `ListTexts` operationId).
 func (c *Client) ListTexts(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -14702,7 +14702,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/admin/company (the `ShowCompany` operationId).
 	ShowCompanyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ShowCompanyResponse, error)
 
-	// ListTextsWithResponse All versions of the terms and the privacy policy in Markdown, the current one first. The shipped one is the last.
+	// ListTextsWithResponse All versions of the terms and the privacy policy in Markdown, the current one first. The shipped ones are the last.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -19941,7 +19941,7 @@ func (c *ClientWithResponses) ShowCompanyWithResponse(ctx context.Context, reqEd
 	return ParseShowCompanyResponse(rsp)
 }
 
-// ListTextsWithResponse All versions of the terms and the privacy policy in Markdown, the current one first. The shipped one is the last.
+// ListTextsWithResponse All versions of the terms and the privacy policy in Markdown, the current one first. The shipped ones are the last.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "5d75c58a407e6d1bd7b3628c05105219e9810f76841ea9de504fb968dba99946"
+const Contract = "c779dfafcfe7db37d62375738ad286f13b582e5c98f58e68eec88df16ccb74c6"

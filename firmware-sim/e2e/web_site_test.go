@@ -78,7 +78,7 @@ func TestWebSite(t *testing.T) {
 			{"missing-date", "/b/gangnam/2026-13-40", "페이지를 찾을 수 없어요"},
 			{"no-receipt", "/book/receipt", "예약 내역을 찾을 수 없어요"},
 			{"no-hold", "/book/contact", "맡아 둔 자리가 없어요"},
-			{"terms", "/terms", "제4조 (취소와 환불)"},
+			{"terms", "/terms", "지점별 환불 규정"},
 			{"privacy", "/privacy", "개인정보 보호책임자"},
 		} {
 			p.open(screen.path)

@@ -168,7 +168,7 @@ func (s *Service) Current(ctx context.Context) Snapshot {
 	next, err := s.Read(ctx)
 	if err != nil {
 		if known == nil {
-			return Snapshot{Profile: Profile{Company: s.First}, Version: shippedVersion}
+			return Snapshot{Profile: Profile{Company: s.First}, Version: shippedVersions[0]}
 		}
 		next = *known // try again after maxAge
 	}
@@ -179,7 +179,7 @@ func (s *Service) Current(ctx context.Context) Snapshot {
 
 // Read returns the profile as stored.
 func (s *Service) Read(ctx context.Context) (Snapshot, error) {
-	next := Snapshot{Profile: Profile{Company: s.First}, Version: shippedVersion}
+	next := Snapshot{Profile: Profile{Company: s.First}, Version: shippedVersions[0]}
 	row, err := postgres.Company(ctx, s.DB.Pool)
 	if err != nil {
 		return Snapshot{}, err

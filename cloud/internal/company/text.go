@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"html"
+	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -19,8 +22,9 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// shippedVersion is the version of the texts in this directory. Change it with every change of a text.
-const shippedVersion = "2026-11-22"
+// shippedVersions are the versions of the texts in this directory, the newest first. Guests have agreed to each of them, so a
+// change of a text is a new version, and the directory of the version before keeps the texts that have changed since.
+var shippedVersions = []string{"2026-11-23", "2026-11-22"}
 
 // Errors of texts.
 var (
@@ -31,20 +35,32 @@ var (
 //go:embed texts
 var shippedFiles embed.FS
 
-var shipped = func() Text {
+// shipped holds the texts of shippedVersions.
+var shipped = func() (texts []Text) {
+	for _, version := range shippedVersions {
+		texts = append(texts, readShipped(version))
+	}
+	return texts
+}()
+
+// readShipped returns a shipped version. It panics on an error, because the files are embedded in the program.
+func readShipped(version string) Text {
 	read := func(name string) string {
-		b, err := shippedFiles.ReadFile("texts/" + name + ".markdown")
+		b, err := shippedFiles.ReadFile("texts/" + version + "/" + name + ".markdown")
+		if errors.Is(err, fs.ErrNotExist) {
+			b, err = shippedFiles.ReadFile("texts/" + name + ".markdown")
+		}
 		if err != nil {
-			panic(err) // the files are embedded in the program
+			panic(err)
 		}
 		return string(b)
 	}
-	since, err := time.Parse(time.DateOnly, shippedVersion)
+	since, err := time.Parse(time.DateOnly, version)
 	if err != nil {
 		panic(err)
 	}
-	return Text{Version: shippedVersion, CreatedAt: since, TermsKo: read("terms.ko"), TermsEn: read("terms.en"), PrivacyKo: read("privacy.ko"), PrivacyEn: read("privacy.en")}
-}()
+	return Text{Version: version, CreatedAt: since, TermsKo: read("terms.ko"), TermsEn: read("terms.en"), PrivacyKo: read("privacy.ko"), PrivacyEn: read("privacy.en")}
+}
 
 // Text is one version of the terms and the privacy policy in Markdown, with the placeholders {company}, {phone} and {email}. A
 // version never changes. An empty English text means that the Korean one is shown.
@@ -55,16 +71,16 @@ const MaxText = 20_000
 
 var versionPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.-]{0,19}$`)
 
-// Texts returns all versions, the newest first, the shipped one last.
+// Texts returns all versions, the newest first, the shipped ones last.
 func (s *Service) Texts(ctx context.Context) ([]Text, error) {
 	texts, err := postgres.LegalTexts(ctx, s.DB.Pool)
-	return append(texts, shipped), err
+	return append(texts, shipped...), err
 }
 
 // Versions returns the names of all versions, the newest first.
 func (s *Service) Versions(ctx context.Context) ([]string, error) {
 	versions, err := postgres.LegalVersions(ctx, s.DB.Pool)
-	return append(versions, shippedVersion), err
+	return append(versions, shippedVersions...), err
 }
 
 // Text returns a version, or the current one if version is empty. It returns ErrNoText.
@@ -72,8 +88,8 @@ func (s *Service) Text(ctx context.Context, version string) (Text, error) {
 	if version == "" {
 		version = s.Current(ctx).Version
 	}
-	if version == shippedVersion {
-		return shipped, nil
+	if i := slices.Index(shippedVersions, version); i >= 0 {
+		return shipped[i], nil
 	}
 	return postgres.LegalTextOf(ctx, s.DB.Pool, version)
 }
@@ -83,7 +99,7 @@ func (s *Service) AddText(ctx context.Context, text Text, by string) error {
 	if !versionPattern.MatchString(text.Version) {
 		return &booking.InvalidError{Field: "version", Problem: "it is not a version such as 2026-12-01"}
 	}
-	if text.Version == shippedVersion {
+	if slices.Contains(shippedVersions, text.Version) {
 		return ErrTextExists
 	}
 	for name, value := range map[string]string{"termsKo": text.TermsKo, "termsEn": text.TermsEn, "privacyKo": text.PrivacyKo, "privacyEn": text.PrivacyEn} {
@@ -101,7 +117,7 @@ func (s *Service) AddText(ctx context.Context, text Text, by string) error {
 			return err
 		}
 		if before.Version == "" {
-			before = shipped
+			before = shipped[0]
 		}
 		if text.TermsKo == "" {
 			text.TermsKo, text.TermsEn = before.TermsKo, before.TermsEn

@@ -1,10 +1,10 @@
 // Terms and privacy policy, in any version.
 
-import { type Child, h } from "../core/dom";
+import { type Child, h, when } from "../core/dom";
 import { language } from "../core/language";
 import { resource } from "../core/resource";
 import { fetched, heading } from "./screen";
-import { getLegal } from "./service";
+import { branchName, getBranches, getLegal, refundText } from "./service";
 import { t } from "./text";
 
 export const legalPage = (part: "terms" | "privacy") => (): Child => {
@@ -17,6 +17,7 @@ export const legalPage = (part: "terms" | "privacy") => (): Child => {
       return [
         current ? null : h("p", null, t("oldVersion"), " ", h("a", { href: `/${part}` }, t("currentVersion"))),
         h("div", { class: "prose" }, ...rendered(both[language.peek() === "en" ? "en" : "ko"])),
+        part === "terms" && current ? policies() : null,
         versions.length > 1
           ? h(
               "ul",
@@ -28,6 +29,28 @@ export const legalPage = (part: "terms" | "privacy") => (): Child => {
     }),
   ];
 };
+
+/** The refund policies of the branches, to which the terms refer. Branches with the same policy are one line. */
+function policies(): Child {
+  const branches = resource(getBranches);
+  return when(
+    () => branches.data(),
+    () => {
+      const names = new Map<string, string[]>();
+      for (const b of branches.data()!) names.set(refundText(b), [...(names.get(refundText(b)) ?? []), branchName(b)]);
+      return h(
+        "section",
+        { class: "prose" },
+        h("h2", null, t("refundPolicies")),
+        h(
+          "ul",
+          null,
+          Array.from(names, ([policy, of]) => h("li", null, `${of.join(", ")}: ${policy}`)),
+        ),
+      );
+    },
+  );
+}
 
 /** The elements of a text that the service has rendered from Markdown, without scripts. */
 const rendered = (html: string): Node[] => [...new DOMParser().parseFromString(html, "text/html").body.childNodes];

@@ -264,6 +264,7 @@ export const en: Texts = {
   notCancelable: "Less than 30 minutes to the start: it cannot be cancelled.",
 
   exchange: "Change time or room",
+  refundPolicies: "Refund policies of the branches",
   exchangeTitle: "Change your booking?",
   exchangeOf: "Your booking: {what}",
   exchangeStop: "Go back without a change",

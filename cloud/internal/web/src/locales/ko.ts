@@ -261,6 +261,7 @@ export const ko = {
   notCancelable: "시작 30분 전이 지나 취소할 수 없어요.",
 
   exchange: "시간·룸 바꾸기",
+  refundPolicies: "지점별 환불 규정",
   exchangeTitle: "이렇게 바꿀까요?",
   exchangeOf: "바꿀 예약: {what}",
   exchangeStop: "바꾸지 않고 돌아가기",
