@@ -211,8 +211,9 @@ func TestDashboardCancellationIsNoticed(t *testing.T) {
 		s.Clock.Advance(3 * time.Minute)
 	}
 	s.dashboard(t, order, 0, nil)
+	s.Clock.Advance(3 * time.Minute)
 	compare()
-	s.await(t, order.OrderID, "CANCELED")
+	s.awaitAtOnce(t, order.OrderID, "CANCELED")
 }
 
 // D1, D3: closing an account without a deposit is not a refund, and the message does not mention one.
