@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // unhurried are rules that a short run may not exercise, because their events are rare.
-var unhurried = map[string]bool{"M5": true, "M6": true, "M10": true, "D5": true, "D10": true, "B2": true, "B10": true, "B11": true, "B13": true, "B14": true}
+var unhurried = map[string]bool{"M5": true, "M6": true, "M10": true, "D5": true, "D10": true, "D12": true, "B2": true, "B10": true, "B11": true, "B13": true, "B14": true}
 
 // TestShortSoak is `make proof` in small: the race for a few slots, and a soak of some seconds with all its parts.
 func TestShortSoak(t *testing.T) {
