@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 )
 
@@ -180,13 +181,18 @@ func (s *Server) serve(ctx context.Context, onReady func()) error {
 	if err := h.writeAccess(); err != nil {
 		return err
 	}
-	return s.runPostgres(ctx, h, bin, func() {
-		s.logger.Info("private PostgreSQL is ready", "home", h.dir, "programs", bin, "took", time.Since(began).Round(time.Millisecond))
-		if s.home == (home{}) {
-			s.home = h
+	for {
+		err := s.runPostgres(ctx, h, bin, func() {
+			s.logger.Info("private PostgreSQL is ready", "home", h.dir, "programs", bin, "took", time.Since(began).Round(time.Millisecond))
+			if s.home == (home{}) {
+				s.home = h
+			}
+			onReady()
+		})
+		if err == nil || !strings.Contains(err.Error(), memoryInUse) || time.Since(began) > memoryLimit || !sleep(ctx, survivorPoll) {
+			return err
 		}
-		onReady()
-	})
+	}
 }
 
 // sleep waits for d and reports whether ctx is still active.
