@@ -193,6 +193,7 @@ func TestWebPurchase(t *testing.T) {
 	})
 
 	story("back from the payment keeps it", func(t *testing.T, p *page) {
+		p.expect("401 (Unauthorized)")
 		p.begin("내일", "1번 룸")
 		p.reserve()
 		p.introduce("01056789012")
@@ -204,6 +205,7 @@ func TestWebPurchase(t *testing.T) {
 		}
 		p.press("예약 그만두기")
 		p.see("언제 갈까요?")
+		p.notHeld()
 	})
 
 	story("network lost while confirming", func(t *testing.T, p *page) {
@@ -265,6 +267,7 @@ func TestWebPurchase(t *testing.T) {
 	story("two people at one slot", func(t *testing.T, p *page) {
 		p.expect("409 (Conflict)")
 		other := first.another(t)
+		other.expect("401 (Unauthorized)")
 		p.begin("내일", "4번 룸")
 		p.press("원 예약하기")
 		p.see("이렇게 예약할까요?")
@@ -275,6 +278,7 @@ func TestWebPurchase(t *testing.T) {
 		p.look("taken")
 		other.press("예약 그만두기")
 		other.see("언제 갈까요?")
+		other.notHeld() // a tab that is closed before may take the request with it
 	})
 
 	story("in English", func(t *testing.T, p *page) {

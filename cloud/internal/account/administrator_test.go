@@ -158,9 +158,9 @@ func TestFailedLoginsAreLimited(t *testing.T) {
 	}
 }
 
-// Concurrent guesses are compared at most as often as the limit allows, plus those already being hashed.
-func TestParallelPasswords(t *testing.T) {
-	t.Parallel()
+// Concurrent guesses are compared at most as often as the limit allows, plus those already being hashed. The queue belongs to the
+// process, so no other test logs in meanwhile.
+func TestParallelPasswords(t *testing.T) { //nolint:paralleltest // see above
 	d := newDesk(t)
 	d.add(account.NewAdministrator{LoginID: "hq", Role: account.HQ})
 	var looked atomic.Int32
@@ -182,9 +182,8 @@ func TestParallelPasswords(t *testing.T) {
 	}
 }
 
-// Many correct logins from one address at the same time all succeed. The queue belongs to the process, so no other test logs in
-// meanwhile.
-func TestParallelLogins(t *testing.T) { //nolint:paralleltest // see above
+// Many correct logins from one address at the same time all succeed.
+func TestParallelLogins(t *testing.T) { //nolint:paralleltest // as above
 	d := newDesk(t)
 	d.add(account.NewAdministrator{LoginID: "hq", Role: account.HQ})
 	var wg sync.WaitGroup
