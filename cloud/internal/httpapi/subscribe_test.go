@@ -26,6 +26,9 @@ func TestSevenSeconds(t *testing.T) {
 	if took := time.Since(began); took < 7*time.Second {
 		t.Errorf("answered after %s, want 7s", took)
 	}
+	eventually(t, "the request has ended", func() bool { // a subscription before waits for a report again
+		return only(t, s, `select state::text from door_request where $1`, true) == "UNKNOWN"
+	})
 	answer := admin.Send("GET", path, nil, nil)
 	event := answer.Event(t)
 	if event.Status != "TIMEOUT" || *event.Device != "front" || event.FailoverKey == nil {
