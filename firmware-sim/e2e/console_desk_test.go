@@ -1,10 +1,9 @@
 package e2e
 
 import (
-	"encoding/base64"
-	"fmt"
+	"bytes"
+	"encoding/json"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -26,19 +25,28 @@ func chargeWithoutOrder(t *testing.T, s *world.Stack, order string, amount int) 
 		PaymentKey string `json:"paymentKey"`
 	}
 	postJSON(t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": order, "amount": amount, "method": "카드"}, &payment)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.SandboxAt+"/v1/payments/confirm",
-		strings.NewReader(fmt.Sprintf(`{"paymentKey": %q, "orderId": %q, "amount": %d}`, payment.PaymentKey, order, amount)))
+	askProvider(t, s, http.MethodPost, "/v1/payments/confirm", map[string]any{"paymentKey": payment.PaymentKey, "orderId": order, "amount": amount}, nil)
+}
+
+// askProvider sends a request to the sandbox's payment provider with the secret key of the widget.
+func askProvider(t *testing.T, s *world.Stack, method, path string, body, into any) {
+	t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, s.SandboxAt+path, bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("test_gsk_yeolda_demo:")))
+	request.SetBasicAuth("test_gsk_yeolda_demo", "")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	decode(t, response, nil)
+	decode(t, response, into)
 }
 
 // TestConsoleDesk ends money that got stuck in each way at the money desk alone: a refund that the bank rejects, one that the

@@ -1,12 +1,9 @@
 package e2e
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,30 +15,11 @@ import (
 // cancelAtProvider cancels a deposit in the provider's dashboard, to an account of the guest.
 func cancelAtProvider(t *testing.T, s *world.Stack, order string) {
 	t.Helper()
-	ask := func(method, path string, body, data any) {
-		t.Helper()
-		text, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request, err := http.NewRequestWithContext(t.Context(), method, s.SandboxAt+path, strings.NewReader(string(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("test_gsk_yeolda_demo:")))
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		decode(t, response, data)
-	}
 	var payment struct {
 		PaymentKey string `json:"paymentKey"`
 	}
-	ask(http.MethodGet, "/v1/payments/orders/"+order, nil, &payment)
-	ask(http.MethodPost, "/v1/payments/"+payment.PaymentKey+"/cancel", map[string]any{
+	askProvider(t, s, http.MethodGet, "/v1/payments/orders/"+order, nil, &payment)
+	askProvider(t, s, http.MethodPost, "/v1/payments/"+payment.PaymentKey+"/cancel", map[string]any{
 		"cancelReason":         "고객 요청",
 		"refundReceiveAccount": map[string]string{"bank": "20", "accountNumber": "1002123456789", "holderName": "윤서아"},
 	}, nil)

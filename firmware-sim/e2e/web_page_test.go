@@ -31,11 +31,11 @@ type page struct {
 	expected   []string // parts of the browser's errors that the test expects
 }
 
-// chromium skips or fails the test if no browser is installed.
 // patience is how long a page may take to show what a test waits for. It decides nothing but how long a failure takes, so it is
 // long enough for a machine that runs other tests beside the browser.
 const patience = 45 * time.Second
 
+// chromium skips or fails the test if no browser is installed.
 func chromium(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "headless-shell", "chromium-headless-shell"} {
