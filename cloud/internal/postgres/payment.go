@@ -152,15 +152,16 @@ func Unsettled(ctx context.Context, q Querier, now time.Time, limit int) ([]book
 }
 
 // Stuck returns the reservations, by order id, that occupy a slot although the outcome of their payment or refund has been
-// unknown since before. Regular waits, such as for a deposit that is not yet due, are excluded.
-func Stuck(ctx context.Context, q Querier, before time.Time) (map[string]booking.ReservationID, error) {
+// unknown since before. Regular waits, such as for a deposit that is not yet due, are excluded. id restricts the result to one
+// reservation; 0 is all.
+func Stuck(ctx context.Context, q Querier, id booking.ReservationID, before time.Time) (map[string]booking.ReservationID, error) {
 	rows, err := q.Query(ctx, `
 		select r.order_id, r.id from reservation r join payment p on p.reservation_id = r.id
-		where r.order_id is not null and (
+		where r.order_id is not null and ($2 = 0 or r.id = $2) and (
 		    (r.state = 'CONFIRMING' and p.attempted_at <= $1)
 		 or (r.state = 'WAITING_FOR_DEPOSIT' and r.expires_at <= $1)
 		 or (r.state = 'CANCELING' and exists (
-		        select from refund f where f.reservation_id = r.id and f.state = 'REQUESTED' and f.created_at <= $1)))`, before)
+		        select from refund f where f.reservation_id = r.id and f.state = 'REQUESTED' and f.created_at <= $1)))`, before, id)
 	if err != nil {
 		return nil, err
 	}

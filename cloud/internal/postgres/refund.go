@@ -115,11 +115,13 @@ func SetRefundDue(ctx context.Context, tx pgx.Tx, id int64, due time.Time) error
 	return err
 }
 
-// OverdueRefunds returns the reservations, by order id, whose refund the bank has not transferred in time.
-func OverdueRefunds(ctx context.Context, q Querier, now time.Time) (map[string]booking.ReservationID, error) {
+// OverdueRefunds returns the reservations, by order id, whose refund the bank has not transferred in time. id restricts
+// the result to one reservation; 0 is all.
+func OverdueRefunds(ctx context.Context, q Querier, id booking.ReservationID, now time.Time) (map[string]booking.ReservationID, error) {
 	rows, err := q.Query(ctx, `
 		select r.order_id, r.id from refund f join reservation r on r.id = f.reservation_id
-		where f.state = 'PENDING' and coalesce(f.due_at, f.created_at + interval '5 days') < $1 and r.order_id is not null`, now)
+		where f.state = 'PENDING' and coalesce(f.due_at, f.created_at + interval '5 days') < $1 and r.order_id is not null
+		  and ($2 = 0 or r.id = $2)`, now, id)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -270,24 +272,35 @@ const (
 // transferred in time. Their slots stay occupied.
 func (s *Service) ReportStuck(ctx context.Context) error {
 	now := s.now()
-	orders, err := postgres.Stuck(ctx, s.DB.Pool, now.Add(-stuckAfter))
+	err := s.listOrders(ctx, stuck, "the provider has not reported the outcome for 15 minutes", postgres.Stuck, now.Add(-stuckAfter), now)
 	if err != nil {
 		return err
 	}
-	if err := s.listOrders(ctx, stuck, orders, "the provider has not reported the outcome for 15 minutes", now); err != nil {
-		return err
-	}
-	overdue, err := postgres.OverdueRefunds(ctx, s.DB.Pool, now)
-	if err != nil {
-		return err
-	}
-	return s.listOrders(ctx, refundOverdueKind, overdue, "the bank has not transferred the refund within three business days", now)
+	return s.listOrders(ctx, refundOverdueKind, "the bank has not transferred the refund within three business days", postgres.OverdueRefunds, now, now)
 }
 
-// listOrders records a discrepancy of one kind for each of the orders, and closes that kind for all other orders.
-func (s *Service) listOrders(ctx context.Context, kind string, orders map[string]booking.ReservationID, detail string, now time.Time) error {
-	for order := range orders {
-		if err := s.report(ctx, s.DB.Pool, order, kind, detail); err != nil {
+// overdue returns reservations, by order id, whose outcome is overdue at a time. id restricts the result to one reservation; 0 is
+// all.
+type overdue func(ctx context.Context, q postgres.Querier, id booking.ReservationID, at time.Time) (map[string]booking.ReservationID, error)
+
+// listOrders records a discrepancy of one kind for each overdue order, and closes that kind for all other orders. Each order is
+// looked up again under the lock of its reservation: an administrator may end it in the meantime.
+func (s *Service) listOrders(ctx context.Context, kind, detail string, find overdue, at, now time.Time) error {
+	orders, err := find(ctx, s.DB.Pool, 0, at)
+	if err != nil {
+		return err
+	}
+	for order, id := range orders {
+		err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+			if _, err := postgres.LockReservation(ctx, tx, id); err != nil {
+				return err
+			}
+			if still, err := find(ctx, tx, id, at); err != nil || len(still) == 0 {
+				return err
+			}
+			return s.report(ctx, tx, order, kind, detail)
+		})
+		if err != nil {
 			return err
 		}
 	}

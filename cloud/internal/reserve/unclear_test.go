@@ -1,15 +1,19 @@
 package reserve_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
@@ -77,6 +81,48 @@ func TestUnclearPurchaseIsEnded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEndedPurchaseIsNotListed: an administrator ends an unclear purchase while the sweep lists it. The purchase is not listed
+// again after its end.
+func TestEndedPurchaseIsNotListed(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, _ := s.order(t, sandbox.MethodCard)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultError, Status: 503, Times: -1})
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Status: 503, Times: -1})
+	s.answer(t, b, "/payment/confirm", order, 503, "PaymentPendingException")
+	id := booking.ReservationID(s.wantState(t, order.OrderID, "CONFIRMING"))
+	s.Clock.Advance(16 * time.Minute)
+	s.eventually(t, "the unknown outcome is listed", func() bool { return s.open(t, order.OrderID, "stuck") == 1 })
+	replica, listed := s.Replica(t), make(chan error, 1)
+	err := s.DB.InTx(s.ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		r, err := postgres.LockReservation(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		go func() { listed <- replica.ReportStuck(s.ctx) }()
+		s.eventually(t, "the listing waits for the reservation", func() bool {
+			return s.count(t, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = $1`, "Lock") > 0
+		})
+		if err := postgres.AbandonOrder(ctx, tx, r, now); err != nil {
+			return err
+		}
+		if _, err := postgres.SetState(ctx, tx, id, booking.Confirming, booking.Released); err != nil {
+			return err
+		}
+		return postgres.SettleDiscrepancy(ctx, tx, order.OrderID, "stuck", "settled", now)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-listed; err != nil {
+		t.Fatal(err)
+	}
+	if n := s.open(t, order.OrderID, "stuck"); n != 0 {
+		t.Errorf("%d discrepancies are open after the end, want none", n)
+	}
+	s.Sandbox.ClearFaults()
 }
 
 // TestUnclearPurchaseAgainstItsAnswer: administrators end a purchase while the provider answers again. It is ended and refunded
