@@ -292,7 +292,10 @@ type BranchNow struct {
 	NameKo    string    `json:"nameKo"`
 
 	// NextFreeDateTime The first start today at which a room can be reserved.
-	NextFreeDateTime *Mark         `json:"nextFreeDateTime"`
+	NextFreeDateTime *Mark `json:"nextFreeDateTime"`
+
+	// Online Whether the agent of the branch is connected, so that the page of a key can open its doors now.
+	Online           bool          `json:"online"`
 	Phone            string        `json:"phone"`
 	Reason           *string       `json:"reason"`
 	RefundPolicyText BilingualText `json:"refundPolicyText"`

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "c779dfafcfe7db37d62375738ad286f13b582e5c98f58e68eec88df16ccb74c6"
+const Contract = "75aa2a240513f11ae412b6dd119552c978dbfdd668714c496759c5c9f94340c2"

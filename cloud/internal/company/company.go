@@ -198,11 +198,11 @@ func (s *Service) Read(ctx context.Context) (Snapshot, error) {
 	return next, nil
 }
 
-// MessageBrand returns the names that messages show.
+// MessageBrand returns the names and the phone number that messages show.
 func (s *Service) MessageBrand(ctx context.Context) notify.Brand {
 	now := s.Current(ctx)
 	ko, en := now.Names()
-	return notify.Brand{Ko: ko, En: en, Prefix: now.Brand.MessagePrefix}
+	return notify.Brand{Ko: ko, En: en, Prefix: now.Brand.MessagePrefix, Phone: now.Company.Phone}
 }
 
 // Change replaces the profile.

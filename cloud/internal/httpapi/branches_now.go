@@ -75,6 +75,7 @@ func (a *API) branchesNow(w http.ResponseWriter, r *http.Request) error {
 		Reason    *string `json:"reason"`
 		FreeRooms int     `json:"freeRooms"`
 		NextFree  *string `json:"nextFreeDateTime"`
+		Online    bool    `json:"online"`
 
 		Location *booking.Location `json:"location"`
 		Distance *int              `json:"distanceMeters"`
@@ -86,7 +87,7 @@ func (a *API) branchesNow(w http.ResponseWriter, r *http.Request) error {
 	body.Branches = make([]item, 0, len(page))
 	for _, b := range page {
 		one := item{wireBranch: toWireBranch(b.Branch), Status: string(b.Today.Status), Reason: wire.Nullable(b.Today.Reason), FreeRooms: b.FreeRooms,
-			Location: b.Location, Distance: b.Distance}
+			Online: b.Online, Location: b.Location, Distance: b.Distance}
 		if !b.NextFree.IsZero() {
 			next := wire.Minute(b.NextFree, b.Zone)
 			one.NextFree = &next

@@ -14,6 +14,7 @@ type branchesNow struct {
 		Branch    string
 		Status    string
 		FreeRooms int
+		Online    bool
 		NextFree  *string `json:"nextFreeDateTime"`
 	}
 	Next *string
@@ -40,6 +41,16 @@ func TestBranchesNow(t *testing.T) {
 	c.Post("/reservation", holdBody(1, start, time.Hour)).OK(t)
 	if after := ask("?q=강남"); after.Branches[0].FreeRooms != before.Branches[0].FreeRooms-1 {
 		t.Errorf("%d rooms are free with a hold, want %d", after.Branches[0].FreeRooms, before.Branches[0].FreeRooms-1)
+	}
+	if before.Branches[0].Online {
+		t.Error("a branch whose agent never connected is shown as online")
+	}
+	if _, err := s.DB.Pool.Exec(t.Context(), `insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory)
+		select id, '', now(), now(), true, '[]' from branch where code = 'gangnam' on conflict (branch_id) do update set online = true`); err != nil {
+		t.Fatal(err)
+	}
+	if page := ask("?q=gangnam"); !page.Branches[0].Online {
+		t.Error("gangnam is shown as offline while its agent is connected")
 	}
 	if none := ask("?q=nowhere"); len(none.Branches) != 0 || none.Next != nil {
 		t.Errorf("got %+v, want an empty page", none)

@@ -176,6 +176,7 @@ func (m Message) Render() (Text, error) {
 type Brand struct {
 	Ko, En string // the name in each language
 	Prefix string // in brackets before the subject; empty: the name
+	Phone  string // of the operator, for a branch without a number
 }
 
 // DefaultBrand is the shipped one.
@@ -195,7 +196,8 @@ func (m Message) brand() string {
 	return cmp.Or(name, shipped)
 }
 
-// value returns a variable as shown to the recipient. A guest without a name gets a generic form of address.
+// value returns a variable as shown to the recipient. Variables that may be empty have a substitute, because a message with a
+// key must not fail: a generic form of address for the name, the branch's name for its address, the operator for its phone.
 func (m Message) value(name string) string {
 	switch name {
 	case prefixVariable:
@@ -204,10 +206,18 @@ func (m Message) value(name string) string {
 		return oneLine(m.brand())
 	}
 	v := strings.TrimSpace(printable(m.Variables[name]))
-	if v == "" && name == "name" {
-		return map[Language]string{Korean: "고객", English: "Dear guest"}[m.language()]
+	if v != "" {
+		return v
 	}
-	return v
+	switch name {
+	case "name":
+		return map[Language]string{Korean: "고객", English: "Dear guest"}[m.language()]
+	case "address":
+		return m.value("branch")
+	case "phone":
+		return cmp.Or(oneLine(m.Brand.Phone), map[Language]string{Korean: "고객센터", English: "our office"}[m.language()])
+	}
+	return ""
 }
 
 func (m Message) language() Language {

@@ -114,15 +114,21 @@ func TestRenderNeedsEveryVariable(t *testing.T) {
 				vars := maps.Clone(example)
 				vars[name] = value
 				text, err := Message{Template: template, Variables: vars}.Render()
-				if name == "name" {
-					if err != nil || !strings.Contains(text.Body, "고객") {
-						t.Errorf("%s to a guest without a name: %q, %v", template, text.Body, err)
+				if substitute, ok := map[string]string{"name": "고객", "address": "강남점", "phone": "고객센터"}[name]; ok {
+					if err != nil || !strings.Contains(text.Body, substitute) {
+						t.Errorf("%s without %s: %q, %v, want %s", template, name, text.Body, err, substitute)
 					}
 				} else if err == nil {
 					t.Errorf("%s went without %s", template, name)
 				}
 			}
 		}
+	}
+	vars := maps.Clone(example)
+	vars["phone"] = ""
+	text, err := Message{Template: ReservationConfirmed, Variables: vars, Brand: Brand{Phone: "1588-0000"}}.Render()
+	if err != nil || !strings.Contains(text.Body, "문의 전화: 1588-0000") {
+		t.Errorf("branch without a phone: %q, %v, want the operator's", text.Body, err)
 	}
 	if _, err := (Message{Template: "no-such", Variables: example}).Render(); err == nil {
 		t.Error("rendered a template that does not exist")

@@ -15,6 +15,7 @@ import (
 type FoundBranch struct {
 	booking.Branch
 	Distance *int // meters; nil: unknown
+	Online   bool // its agent is connected
 }
 
 // BranchPage returns a page of branches. more reports whether further branches follow.
@@ -26,12 +27,12 @@ func (db *DB) BranchPage(ctx context.Context, search booking.BranchSearch) (page
 	lat, lon := coordinates(search.Near)
 	// The distance on a sphere with the mean radius of the earth (haversine).
 	rows, err := db.Pool.Query(ctx, `
-		select code, revision, distance from branch b, lateral (
+		select code, revision, distance, coalesce(i.online, false) from branch b left join agent_inventory i on i.branch_id = b.id, lateral (
 			select case when b.latitude is not null and b.longitude is not null and $4::float8 is not null then round(2 * 6371000 * asin(least(1, sqrt(
 				sin(radians(b.latitude - $4) / 2) ^ 2 + cos(radians($4)) * cos(radians(b.latitude)) * sin(radians(b.longitude - $5) / 2) ^ 2))))::integer end as distance
 		) d
-		where id > $1 and strpos(lower(concat_ws(' ', code, name_ko, name_en, address)), lower($2)) > 0
-		order by distance nulls last, id offset $6 limit $3`, after, search.Text, search.Limit+1, lat, lon, skip)
+		where b.id > $1 and strpos(lower(concat_ws(' ', code, name_ko, name_en, address)), lower($2)) > 0
+		order by distance nulls last, b.id offset $6 limit $3`, after, search.Text, search.Limit+1, lat, lon, skip)
 	if err != nil {
 		return nil, false, fmt.Errorf("page of branches: %w", err)
 	}
@@ -39,6 +40,7 @@ func (db *DB) BranchPage(ctx context.Context, search booking.BranchSearch) (page
 		Code     string
 		Revision int64
 		Distance *int
+		Online   bool
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[version])
 	if err != nil {
@@ -54,7 +56,7 @@ func (db *DB) BranchPage(ctx context.Context, search booking.BranchSearch) (page
 				return nil, false, fmt.Errorf("branch %s: %w", v.Code, err)
 			}
 		}
-		page = append(page, FoundBranch{branch, v.Distance})
+		page = append(page, FoundBranch{branch, v.Distance, v.Online})
 	}
 	return page, more, nil
 }

@@ -14,6 +14,7 @@ type BranchNow struct {
 	FreeRooms int       // rooms that can be reserved from the current slot on
 	NextFree  time.Time // the first available start today, which may be now; zero: none
 	Distance  *int      // meters; nil: the search or the branch has no location
+	Online    bool      // its agent is connected, so that doors open by the key's page
 }
 
 // BranchesNow returns a page of branches with their current availability. The number of database queries does not depend on
@@ -36,7 +37,7 @@ func (s *Service) BranchesNow(ctx context.Context, search booking.BranchSearch) 
 	}
 	for _, b := range branches {
 		view := branchNow(b.Branch, occupied, now)
-		view.Distance = b.Distance
+		view.Distance, view.Online = b.Distance, b.Online
 		page = append(page, view)
 	}
 	return page, more, nil

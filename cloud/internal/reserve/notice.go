@@ -38,7 +38,7 @@ func (s *Service) variables(branch booking.Branch, r booking.Reservation, more m
 	}
 	variables := map[string]string{
 		"name": r.Name, "branch": name, "room": strconv.Itoa(r.RoomNo), "date": date, "time": hours,
-		"amount": notify.Won(r.Amount), "phone": branch.Phone,
+		"amount": notify.Won(r.Amount), "address": branch.Address, "phone": branch.Phone,
 	}
 	key, err := s.keyOf(r)
 	if err != nil {

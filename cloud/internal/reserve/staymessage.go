@@ -57,11 +57,7 @@ func (c *change) notifyStay(m postgres.StayMessage) error {
 	if err != nil {
 		return err
 	}
-	address := branch.Address
-	if address == "" {
-		address = branch.NameKo
-	}
-	more := map[string]string{"address": address, "endTime": r.Stay().End.In(branch.Zone).Format("15:04")}
+	more := map[string]string{"endTime": r.Stay().End.In(branch.Zone).Format("15:04")}
 	_, more["time"] = notify.Period(notify.Language(r.Language), r.Start.In(branch.Zone), r.Stay().End)
 	if m.Template == postgres.StayPIN.Template {
 		if more["pin"], err = c.pin(r.ID); err != nil {

@@ -109,6 +109,7 @@ const card = (b: BranchNow): Child =>
       h("b", { class: "big" }, branchName(b)),
       b.address ? h("span", { class: "dim", lang: "ko" }, b.address) : null,
       h("span", { class: "state" }, availability(b)),
+      b.online || b.status !== "available" ? null : h("span", { class: "state wait" }, t("branchOffline")),
     ),
     chevron(),
   );
@@ -118,7 +119,11 @@ function availability(b: BranchNow): Child {
   if (b.status !== "available")
     return [t("closedToday"), b.reason ? [" (", h("span", { lang: "ko" }, b.reason), ")"] : ""];
   if (b.freeRooms > 0)
-    return h("span", { class: "good" }, t(b.freeRooms === 1 ? "freeNowOne" : "freeNow", { n: b.freeRooms }));
+    return h(
+      "span",
+      { class: b.online ? "good" : "" },
+      t(b.freeRooms === 1 ? "freeNowOne" : "freeNow", { n: b.freeRooms }),
+    );
   if (b.nextFreeDateTime) return t("freeAt", { time: clockOf(parseMinute(b.nextFreeDateTime)) });
   return t("fullToday");
 }
