@@ -41,7 +41,7 @@ func open(t *testing.T, change ...func(*config.Settings)) *shop {
 	eager := func(s *config.Settings) { s.HTTP.RateLimits, s.Times.SweepEvery = "off", 100*time.Millisecond }
 	s := &shop{Stack: servicetest.Start(t, append(change, eager)...)}
 	s.Sandbox.UseClientKey(s.AddEntity(t, seoul, 2, "gangnam", "hongdae", "jamsil"))
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	s.ctx = ctx
 	t.Cleanup(func() {
 		defer cancel()

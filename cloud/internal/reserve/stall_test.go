@@ -51,8 +51,8 @@ func TestNoTransactionDuringStall(t *testing.T) {
 	})
 }
 
-// noneOpenDuring samples the server's transactions while do runs. A transaction that is open for half of the stall counts
-// as open because of it.
+// noneOpenDuring samples the server's transactions while do runs. A transaction without a statement for two thirds of the stall
+// counts as open because of it.
 func (s *shop) noneOpenDuring(t *testing.T, what string, do func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -64,7 +64,7 @@ func (s *shop) noneOpenDuring(t *testing.T, what string, do func()) {
 			err := s.DB.Pool.QueryRow(s.ctx, `
 				select coalesce(string_agg(state || ' ' || query, '; '), '') from pg_stat_activity
 				where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
-				  and xact_start < clock_timestamp() - interval '750 milliseconds' and $1`, true).Scan(&open)
+				  and state = 'idle in transaction' and state_change < clock_timestamp() - interval '1 second' and $1`, true).Scan(&open)
 			if err != nil {
 				open = err.Error()
 			}
