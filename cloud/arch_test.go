@@ -19,7 +19,7 @@ var layers = [][]string{
 	{"audit", "door", "money", "toss", "notify", "channel", "discord", "pgserver"},
 	{"postgres"},
 	{"config", "queue", "limit", "grantkey"},
-	{"account", "company"},
+	{"account", "company", "gallery"},
 	{"reserve", "access", "climate", "device", "franchise", "live", "idempotency", "events", "alert", "proof"},
 	{"chatops", "branchfile", "partner", "enroll", "pass", "rollout"},
 	{"backoffice"},

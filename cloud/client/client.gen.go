@@ -295,8 +295,11 @@ type BranchNow struct {
 	NextFreeDateTime *Mark `json:"nextFreeDateTime"`
 
 	// Online Whether the agent of the branch is connected, so that the page of a key can open its doors now.
-	Online           bool          `json:"online"`
-	Phone            string        `json:"phone"`
+	Online bool   `json:"online"`
+	Phone  string `json:"phone"`
+
+	// Photo The first photo of its rooms.
+	Photo            *RoomPhoto    `json:"photo"`
 	Reason           *string       `json:"reason"`
 	RefundPolicyText BilingualText `json:"refundPolicyText"`
 
@@ -1757,6 +1760,18 @@ type PersonalData struct {
 	Reservations []map[string]interface{} `json:"reservations"`
 }
 
+// PhotoRequest defines model for PhotoRequest.
+type PhotoRequest struct {
+	// Alt What the photo shows, for guests who cannot see it.
+	Alt struct {
+		En string `json:"en"`
+		Ko string `json:"ko"`
+	} `json:"alt"`
+
+	// Data The photo in base64.
+	Data string `json:"data"`
+}
+
 // PricePreview defines model for PricePreview.
 type PricePreview struct {
 	Days []struct {
@@ -2174,6 +2189,21 @@ type RoomNumber = string
 // RoomNumbers defines model for RoomNumbers.
 type RoomNumbers = []RoomNumber
 
+// RoomPhoto defines model for RoomPhoto.
+type RoomPhoto struct {
+	Alt BilingualText `json:"alt"`
+	ID  string        `json:"id"`
+
+	// Sources The photo in some widths, the smallest first: 480, 960 and 1600 pixels, unless the upload was smaller.
+	Sources []struct {
+		Height int `json:"height"`
+
+		// URL A JPEG file beside the interface. Its content never changes.
+		URL   string `json:"url"`
+		Width int    `json:"width"`
+	} `json:"sources"`
+}
+
 // RoomPrices defines model for RoomPrices.
 type RoomPrices struct {
 	// Pricing Won per 10, 30 and 60 minutes. A price uses as many 60s as fit, then 30s, then 10s. A null tier is not offered.
@@ -2199,6 +2229,30 @@ type RoomPrices struct {
 // RoomPricesRequest defines model for RoomPricesRequest.
 type RoomPricesRequest struct {
 	Rules []PriceRule `json:"rules"`
+}
+
+// RoomProfileRequest defines model for RoomProfileRequest.
+type RoomProfileRequest struct {
+	Amenities *[]struct {
+		En string `json:"en"`
+		Ko string `json:"ko"`
+	} `json:"amenities,omitempty"`
+	Description *struct {
+		En *string `json:"en,omitempty"`
+		Ko *string `json:"ko,omitempty"`
+	} `json:"description,omitempty"`
+}
+
+// RoomProfiles defines model for RoomProfiles.
+type RoomProfiles struct {
+	Rooms []struct {
+		Amenities   []BilingualText `json:"amenities"`
+		Description BilingualText   `json:"description"`
+
+		// Photos The first one stands for the room.
+		Photos []RoomPhoto `json:"photos"`
+		RoomNo string      `json:"roomNo"`
+	} `json:"rooms"`
 }
 
 // RoomRequest defines model for RoomRequest.
@@ -3000,11 +3054,17 @@ type ReleaseQuarantineJSONRequestBody ReleaseQuarantineJSONBody
 // ChangeRoomJSONRequestBody defines body for ChangeRoom for application/json ContentType.
 type ChangeRoomJSONRequestBody = RoomRequest
 
+// AddPhotoJSONRequestBody defines body for AddPhoto for application/json ContentType.
+type AddPhotoJSONRequestBody = PhotoRequest
+
 // ChangePricesJSONRequestBody defines body for ChangePrices for application/json ContentType.
 type ChangePricesJSONRequestBody = RoomPricesRequest
 
 // PreviewPricesJSONRequestBody defines body for PreviewPrices for application/json ContentType.
 type PreviewPricesJSONRequestBody = PricePreviewRequest
+
+// DescribeRoomJSONRequestBody defines body for DescribeRoom for application/json ContentType.
+type DescribeRoomJSONRequestBody = RoomProfileRequest
 
 // ChangeSettingsJSONRequestBody defines body for ChangeSettings for application/json ContentType.
 type ChangeSettingsJSONRequestBody = SettingsRequest
@@ -3815,6 +3875,25 @@ type ClientInterface interface {
 	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room} (the `ChangeRoom` operationId).
 	ChangeRoom(ctx context.Context, branch BranchCode, room string, body ChangeRoomJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// AddPhotoWithBody Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/photos (the `AddPhoto` operationId).
+	AddPhotoWithBody(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddPhoto Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/photos (the `AddPhoto` operationId).
+	AddPhoto(ctx context.Context, branch BranchCode, room string, body AddPhotoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RemovePhoto Delete a photo of a room with its files.
+	//
+	// Corresponds with DELETE /v2/admin/branches/{branch}/rooms/{room}/photos/{photo} (the `RemovePhoto` operationId).
+	RemovePhoto(ctx context.Context, branch BranchCode, room string, photo string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ShowPrices The price list of a room and its price rules.
 	//
 	// Corresponds with GET /v2/admin/branches/{branch}/rooms/{room}/prices (the `ShowPrices` operationId).
@@ -3847,6 +3926,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/prices/preview (the `PreviewPrices` operationId).
 	PreviewPrices(ctx context.Context, branch BranchCode, room string, body PreviewPricesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DescribeRoomWithBody Replace the description and the amenities of a room, in Korean and English. An absent field becomes empty.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/profile (the `DescribeRoom` operationId).
+	DescribeRoomWithBody(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DescribeRoom Replace the description and the amenities of a room, in Korean and English. An absent field becomes empty.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/profile (the `DescribeRoom` operationId).
+	DescribeRoom(ctx context.Context, branch BranchCode, room string, body DescribeRoomJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SensorHistory The readings of a sensor over the requested hours, as about 300 averages.
 	//
@@ -4290,6 +4383,11 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v2/branches/{branch}/reservations (the `SlotsV2` operationId).
 	SlotsV2(ctx context.Context, branch BranchCode, params *SlotsV2Params, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowRooms Description, amenities and photos of the rooms of a branch, by number.
+	//
+	// Corresponds with GET /v2/branches/{branch}/rooms (the `ShowRooms` operationId).
+	ShowRooms(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListEvents The stream of changes in the branches of the caller, in order. Continue with after = next; after = 0 begins with the oldest event that is kept.
 	//
@@ -5727,6 +5825,55 @@ func (c *Client) ChangeRoom(ctx context.Context, branch BranchCode, room string,
 	return c.Client.Do(req)
 }
 
+// AddPhotoWithBody Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/photos (the `AddPhoto` operationId).
+func (c *Client) AddPhotoWithBody(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddPhotoRequestWithBody(c.Server, branch, room, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddPhoto Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/photos (the `AddPhoto` operationId).
+func (c *Client) AddPhoto(ctx context.Context, branch BranchCode, room string, body AddPhotoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddPhotoRequest(c.Server, branch, room, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RemovePhoto Delete a photo of a room with its files.
+//
+// Corresponds with DELETE /v2/admin/branches/{branch}/rooms/{room}/photos/{photo} (the `RemovePhoto` operationId).
+func (c *Client) RemovePhoto(ctx context.Context, branch BranchCode, room string, photo string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRemovePhotoRequest(c.Server, branch, room, photo)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ShowPrices The price list of a room and its price rules.
 //
 // Corresponds with GET /v2/admin/branches/{branch}/rooms/{room}/prices (the `ShowPrices` operationId).
@@ -5800,6 +5947,40 @@ func (c *Client) PreviewPricesWithBody(ctx context.Context, branch BranchCode, r
 // Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/prices/preview (the `PreviewPrices` operationId).
 func (c *Client) PreviewPrices(ctx context.Context, branch BranchCode, room string, body PreviewPricesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewPreviewPricesRequest(c.Server, branch, room, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DescribeRoomWithBody Replace the description and the amenities of a room, in Korean and English. An absent field becomes empty.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/profile (the `DescribeRoom` operationId).
+func (c *Client) DescribeRoomWithBody(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDescribeRoomRequestWithBody(c.Server, branch, room, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DescribeRoom Replace the description and the amenities of a room, in Korean and English. An absent field becomes empty.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/profile (the `DescribeRoom` operationId).
+func (c *Client) DescribeRoom(ctx context.Context, branch BranchCode, room string, body DescribeRoomJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDescribeRoomRequest(c.Server, branch, room, body)
 	if err != nil {
 		return nil, err
 	}
@@ -6993,6 +7174,21 @@ func (c *Client) Calendar(ctx context.Context, branch BranchCode, params *Calend
 // Corresponds with GET /v2/branches/{branch}/reservations (the `SlotsV2` operationId).
 func (c *Client) SlotsV2(ctx context.Context, branch BranchCode, params *SlotsV2Params, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewSlotsV2Request(c.Server, branch, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowRooms Description, amenities and photos of the rooms of a branch, by number.
+//
+// Corresponds with GET /v2/branches/{branch}/rooms (the `ShowRooms` operationId).
+func (c *Client) ShowRooms(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowRoomsRequest(c.Server, branch)
 	if err != nil {
 		return nil, err
 	}
@@ -10030,6 +10226,108 @@ func NewChangeRoomRequestWithBody(server string, branch BranchCode, room string,
 	return req, nil
 }
 
+// NewAddPhotoRequest calls the generic AddPhoto builder with application/json body
+func NewAddPhotoRequest(server string, branch BranchCode, room string, body AddPhotoJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAddPhotoRequestWithBody(server, branch, room, "application/json", bodyReader)
+}
+
+// NewAddPhotoRequestWithBody constructs an http.Request for the AddPhoto method, with any body, and a specified content type
+func NewAddPhotoRequestWithBody(server string, branch BranchCode, room string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "branch", branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "room", room, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/branches/%s/rooms/%s/photos", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewRemovePhotoRequest constructs an http.Request for the RemovePhoto method
+func NewRemovePhotoRequest(server string, branch BranchCode, room string, photo string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "branch", branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "room", room, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam2 string
+
+	pathParam2, err = runtime.StyleParamWithOptions("simple", false, "photo", photo, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/branches/%s/rooms/%s/photos/%s", pathParam0, pathParam1, pathParam2)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewShowPricesRequest constructs an http.Request for the ShowPrices method
 func NewShowPricesRequest(server string, branch BranchCode, room string) (*http.Request, error) {
 	var err error
@@ -10170,6 +10468,60 @@ func NewPreviewPricesRequestWithBody(server string, branch BranchCode, room stri
 	}
 
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewDescribeRoomRequest calls the generic DescribeRoom builder with application/json body
+func NewDescribeRoomRequest(server string, branch BranchCode, room string, body DescribeRoomJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewDescribeRoomRequestWithBody(server, branch, room, "application/json", bodyReader)
+}
+
+// NewDescribeRoomRequestWithBody constructs an http.Request for the DescribeRoom method, with any body, and a specified content type
+func NewDescribeRoomRequestWithBody(server string, branch BranchCode, room string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "branch", branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "room", room, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/branches/%s/rooms/%s/profile", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
 	if err != nil {
 		return nil, err
 	}
@@ -13089,6 +13441,40 @@ func NewSlotsV2Request(server string, branch BranchCode, params *SlotsV2Params) 
 	return req, nil
 }
 
+// NewShowRoomsRequest constructs an http.Request for the ShowRooms method
+func NewShowRoomsRequest(server string, branch BranchCode) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "branch", branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/branches/%s/rooms", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListEventsRequest constructs an http.Request for the ListEvents method
 func NewListEventsRequest(server string, params *ListEventsParams) (*http.Request, error) {
 	var err error
@@ -14586,6 +14972,27 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room} (the `ChangeRoom` operationId).
 	ChangeRoomWithResponse(ctx context.Context, branch BranchCode, room string, body ChangeRoomJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeRoomResponse, error)
 
+	// AddPhotoWithBodyWithResponse Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/photos (the `AddPhoto` operationId).
+	AddPhotoWithBodyWithResponse(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddPhotoResponse, error)
+
+	// AddPhotoWithResponse Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/photos (the `AddPhoto` operationId).
+	AddPhotoWithResponse(ctx context.Context, branch BranchCode, room string, body AddPhotoJSONRequestBody, reqEditors ...RequestEditorFn) (*AddPhotoResponse, error)
+
+	// RemovePhotoWithResponse Delete a photo of a room with its files.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v2/admin/branches/{branch}/rooms/{room}/photos/{photo} (the `RemovePhoto` operationId).
+	RemovePhotoWithResponse(ctx context.Context, branch BranchCode, room string, photo string, reqEditors ...RequestEditorFn) (*RemovePhotoResponse, error)
+
 	// ShowPricesWithResponse The price list of a room and its price rules.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -14620,6 +15027,20 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/prices/preview (the `PreviewPrices` operationId).
 	PreviewPricesWithResponse(ctx context.Context, branch BranchCode, room string, body PreviewPricesJSONRequestBody, reqEditors ...RequestEditorFn) (*PreviewPricesResponse, error)
+
+	// DescribeRoomWithBodyWithResponse Replace the description and the amenities of a room, in Korean and English. An absent field becomes empty.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/profile (the `DescribeRoom` operationId).
+	DescribeRoomWithBodyWithResponse(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DescribeRoomResponse, error)
+
+	// DescribeRoomWithResponse Replace the description and the amenities of a room, in Korean and English. An absent field becomes empty.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/profile (the `DescribeRoom` operationId).
+	DescribeRoomWithResponse(ctx context.Context, branch BranchCode, room string, body DescribeRoomJSONRequestBody, reqEditors ...RequestEditorFn) (*DescribeRoomResponse, error)
 
 	// SensorHistoryWithResponse The readings of a sensor over the requested hours, as about 300 averages.
 	//
@@ -15145,6 +15566,13 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v2/branches/{branch}/reservations (the `SlotsV2` operationId).
 	SlotsV2WithResponse(ctx context.Context, branch BranchCode, params *SlotsV2Params, reqEditors ...RequestEditorFn) (*SlotsV2Response, error)
+
+	// ShowRoomsWithResponse Description, amenities and photos of the rooms of a branch, by number.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/branches/{branch}/rooms (the `ShowRooms` operationId).
+	ShowRoomsWithResponse(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*ShowRoomsResponse, error)
 
 	// ListEventsWithResponse The stream of changes in the branches of the caller, in order. Continue with after = next; after = 0 begins with the oldest event that is kept.
 	//
@@ -16681,6 +17109,56 @@ func (r ChangeRoomResponse) StatusCode() int {
 	return 0
 }
 
+type AddPhotoResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r AddPhotoResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AddPhotoResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RemovePhotoResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NoData
+}
+
+// Status returns HTTPResponse.Status
+func (r RemovePhotoResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RemovePhotoResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ShowPricesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -16748,6 +17226,29 @@ func (r PreviewPricesResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r PreviewPricesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type DescribeRoomResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NoData
+}
+
+// Status returns HTTPResponse.Status
+func (r DescribeRoomResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DescribeRoomResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -18157,6 +18658,31 @@ func (r SlotsV2Response) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r SlotsV2Response) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ShowRoomsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data RoomProfiles `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowRoomsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowRoomsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -19723,6 +20249,45 @@ func (c *ClientWithResponses) ChangeRoomWithResponse(ctx context.Context, branch
 	return ParseChangeRoomResponse(rsp)
 }
 
+// AddPhotoWithBodyWithResponse Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/photos (the `AddPhoto` operationId).
+func (c *ClientWithResponses) AddPhotoWithBodyWithResponse(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddPhotoResponse, error) {
+	rsp, err := c.AddPhotoWithBody(ctx, branch, room, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddPhotoResponse(rsp)
+}
+
+// AddPhotoWithResponse Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/photos (the `AddPhoto` operationId).
+func (c *ClientWithResponses) AddPhotoWithResponse(ctx context.Context, branch BranchCode, room string, body AddPhotoJSONRequestBody, reqEditors ...RequestEditorFn) (*AddPhotoResponse, error) {
+	rsp, err := c.AddPhoto(ctx, branch, room, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddPhotoResponse(rsp)
+}
+
+// RemovePhotoWithResponse Delete a photo of a room with its files.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v2/admin/branches/{branch}/rooms/{room}/photos/{photo} (the `RemovePhoto` operationId).
+func (c *ClientWithResponses) RemovePhotoWithResponse(ctx context.Context, branch BranchCode, room string, photo string, reqEditors ...RequestEditorFn) (*RemovePhotoResponse, error) {
+	rsp, err := c.RemovePhoto(ctx, branch, room, photo, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRemovePhotoResponse(rsp)
+}
+
 // ShowPricesWithResponse The price list of a room and its price rules.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -19786,6 +20351,32 @@ func (c *ClientWithResponses) PreviewPricesWithResponse(ctx context.Context, bra
 		return nil, err
 	}
 	return ParsePreviewPricesResponse(rsp)
+}
+
+// DescribeRoomWithBodyWithResponse Replace the description and the amenities of a room, in Korean and English. An absent field becomes empty.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/profile (the `DescribeRoom` operationId).
+func (c *ClientWithResponses) DescribeRoomWithBodyWithResponse(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DescribeRoomResponse, error) {
+	rsp, err := c.DescribeRoomWithBody(ctx, branch, room, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDescribeRoomResponse(rsp)
+}
+
+// DescribeRoomWithResponse Replace the description and the amenities of a room, in Korean and English. An absent field becomes empty.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room}/profile (the `DescribeRoom` operationId).
+func (c *ClientWithResponses) DescribeRoomWithResponse(ctx context.Context, branch BranchCode, room string, body DescribeRoomJSONRequestBody, reqEditors ...RequestEditorFn) (*DescribeRoomResponse, error) {
+	rsp, err := c.DescribeRoom(ctx, branch, room, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDescribeRoomResponse(rsp)
 }
 
 // SensorHistoryWithResponse The readings of a sensor over the requested hours, as about 300 averages.
@@ -20761,6 +21352,19 @@ func (c *ClientWithResponses) SlotsV2WithResponse(ctx context.Context, branch Br
 		return nil, err
 	}
 	return ParseSlotsV2Response(rsp)
+}
+
+// ShowRoomsWithResponse Description, amenities and photos of the rooms of a branch, by number.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/branches/{branch}/rooms (the `ShowRooms` operationId).
+func (c *ClientWithResponses) ShowRoomsWithResponse(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*ShowRoomsResponse, error) {
+	rsp, err := c.ShowRooms(ctx, branch, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowRoomsResponse(rsp)
 }
 
 // ListEventsWithResponse The stream of changes in the branches of the caller, in order. Continue with after = next; after = 0 begins with the oldest event that is kept.
@@ -22615,6 +23219,62 @@ func ParseChangeRoomResponse(rsp *http.Response) (*ChangeRoomResponse, error) {
 	return response, nil
 }
 
+// ParseAddPhotoResponse parses an HTTP response from a AddPhotoWithResponse call
+func ParseAddPhotoResponse(rsp *http.Response) (*AddPhotoResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AddPhotoResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data struct {
+				ID string `json:"id"`
+			} `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRemovePhotoResponse parses an HTTP response from a RemovePhotoWithResponse call
+func ParseRemovePhotoResponse(rsp *http.Response) (*RemovePhotoResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RemovePhotoResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NoData
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseShowPricesResponse parses an HTTP response from a ShowPricesWithResponse call
 func ParseShowPricesResponse(rsp *http.Response) (*ShowPricesResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -22687,6 +23347,32 @@ func ParsePreviewPricesResponse(rsp *http.Response) (*PreviewPricesResponse, err
 		var dest struct {
 			Data PricePreview `json:"data"`
 		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDescribeRoomResponse parses an HTTP response from a DescribeRoomWithResponse call
+func ParseDescribeRoomResponse(rsp *http.Response) (*DescribeRoomResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DescribeRoomResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NoData
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -24213,6 +24899,34 @@ func ParseSlotsV2Response(rsp *http.Response) (*SlotsV2Response, error) {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data Availability `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseShowRoomsResponse parses an HTTP response from a ShowRoomsWithResponse call
+func ParseShowRoomsResponse(rsp *http.Response) (*ShowRoomsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowRoomsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data RoomProfiles `json:"data"`
 		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "75aa2a240513f11ae412b6dd119552c978dbfdd668714c496759c5c9f94340c2"
+const Contract = "127f621597e70b749ef4b358ff2a28275adf1ed9f1b0820144adcbcdfeb3cd46"

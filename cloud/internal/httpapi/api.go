@@ -13,6 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/company"
 	"github.com/yeolda/yeolda/cloud/internal/events"
 	"github.com/yeolda/yeolda/cloud/internal/franchise"
+	"github.com/yeolda/yeolda/cloud/internal/gallery"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/console"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
 	"github.com/yeolda/yeolda/cloud/internal/idempotency"
@@ -35,6 +36,7 @@ type API struct {
 	Events      *events.Service
 	Company     *company.Service
 	Entities    *company.Entities
+	Gallery     *gallery.Service
 	Log         *slog.Logger
 	Now         func() time.Time
 

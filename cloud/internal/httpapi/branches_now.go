@@ -69,6 +69,14 @@ func (a *API) branchesNow(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	ids := make([]booking.BranchID, 0, len(page))
+	for _, b := range page {
+		ids = append(ids, b.ID)
+	}
+	covers, err := a.Gallery.Covers(r.Context(), ids)
+	if err != nil {
+		return err
+	}
 	type item struct {
 		wireBranch
 		Status    string  `json:"status"`
@@ -79,6 +87,7 @@ func (a *API) branchesNow(w http.ResponseWriter, r *http.Request) error {
 
 		Location *booking.Location `json:"location"`
 		Distance *int              `json:"distanceMeters"`
+		Photo    *wirePhoto        `json:"photo"`
 	}
 	var body struct {
 		Branches []item  `json:"branches"`
@@ -88,6 +97,9 @@ func (a *API) branchesNow(w http.ResponseWriter, r *http.Request) error {
 	for _, b := range page {
 		one := item{wireBranch: toWireBranch(b.Branch), Status: string(b.Today.Status), Reason: wire.Nullable(b.Today.Reason), FreeRooms: b.FreeRooms,
 			Online: b.Online, Location: b.Location, Distance: b.Distance}
+		if cover, ok := covers[b.ID]; ok {
+			one.Photo = new(toWirePhoto(cover))
+		}
 		if !b.NextFree.IsZero() {
 			next := wire.Minute(b.NextFree, b.Zone)
 			one.NextFree = &next

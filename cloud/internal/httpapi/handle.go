@@ -55,7 +55,7 @@ func (a *API) handle(allow layer, h handler) http.HandlerFunc {
 // validateRequest rejects requests that no endpoint accepts: a body that is too large, or text that the database cannot
 // store.
 func validateRequest(r *http.Request) error {
-	if r.ContentLength > wire.MaxBody {
+	if r.ContentLength > bodyLimit(r) {
 		return wire.ErrBodyTooLarge
 	}
 	params := chi.RouteContext(r.Context()).URLParams

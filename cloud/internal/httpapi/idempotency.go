@@ -52,7 +52,7 @@ func (a *API) idempotent(h handler) handler {
 				return err
 			}
 		}
-		body, err := wire.ReadBody(r)
+		body, err := wire.ReadUpTo(r, bodyLimit(r))
 		if err != nil {
 			return err
 		}

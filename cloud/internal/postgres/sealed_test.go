@@ -21,7 +21,7 @@ var hashes = map[string]bool{
 	"access_key.hash":          true,
 	"refund_link.token_hash":   true,
 	"passkey.credential_id":    true, "passkey_ceremony.challenge_hash": true,
-	"company.logo": true, // public
+	"company.logo": true, "room_photo_file.data": true, // public
 }
 
 // Every bytea column must be listed here or in SealedColumns; otherwise a rotation of the encryption key would omit it.

@@ -43,6 +43,7 @@ func (s *Service) pages(api *httpapi.API) (http.Handler, error) {
 		Company:   s.company.Current,
 		Widget:    widget(s.settings),
 		Keys:      web.Keys{Find: s.findKey, Unlock: s.access.Request, Why: s.whyKey, Await: s.awaitDoor(api)},
+		Photo:     api.Gallery.File,
 		Log:       s.log,
 		Now:       s.now,
 	})

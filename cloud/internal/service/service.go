@@ -26,6 +26,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/discord"
 	"github.com/yeolda/yeolda/cloud/internal/events"
 	"github.com/yeolda/yeolda/cloud/internal/franchise"
+	"github.com/yeolda/yeolda/cloud/internal/gallery"
 	"github.com/yeolda/yeolda/cloud/internal/grantkey"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/console"
@@ -247,7 +248,7 @@ func (s *Service) wire() error {
 		Unavailable: postgres.IsUnavailable,
 		Backoffice:  office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,
 		Franchise:   &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
-		Idempotency: &idempotency.Service{DB: s.db, Keys: keys}, Events: &events.Service{DB: s.db}, Company: s.company, Entities: entities,
+		Idempotency: &idempotency.Service{DB: s.db, Keys: keys}, Events: &events.Service{DB: s.db}, Company: s.company, Entities: entities, Gallery: &gallery.Service{DB: s.db},
 		Discord: chat, Sessions: sessions, Log: s.log, Now: s.now,
 		Console: &console.Console{
 			Backoffice: office, Reserve: s.reserve, Devices: s.devices, Rollouts: s.rollouts, Account: accounts, Partner: s.partner, Live: s.live, Webhooks: s.webhooks, Proofs: proofs, Company: s.company, Entities: entities, Sessions: sessions, Now: s.now,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/company"
+	"github.com/yeolda/yeolda/cloud/internal/gallery"
 )
 
 // Options configures the pages.
@@ -20,6 +21,7 @@ type Options struct {
 	Company   func(context.Context) company.Snapshot
 	Widget    Widget
 	Keys      Keys
+	Photo     func(ctx context.Context, name string) ([]byte, error) // the JPEG file with a name, or nil
 	Log       *slog.Logger
 	Now       func() time.Time
 }
@@ -136,6 +138,7 @@ func (s *site) routes() http.Handler {
 	mux.HandleFunc("GET /k/{key}/reservation.ics", s.serveCalendar)
 	mux.HandleFunc("GET "+company.LogoPath, s.serveLogo)
 	mux.HandleFunc("GET /brand.css", s.serveBrandStyle)
+	mux.HandleFunc("GET "+gallery.Prefix+"{name}", s.servePhoto)
 	mux.HandleFunc("GET /manifest.webmanifest", s.serveManifest)
 	for name := range s.fixed {
 		mux.HandleFunc("GET "+name, s.serveFixed)

@@ -50,7 +50,7 @@ func OutOfRange(field string, low, high int) error {
 
 // fieldNames are the Korean names of the interface's fields. Messages add the interface's spelling in brackets.
 var fieldNames = map[string]string{ //nolint:gosec // names of fields, no secrets
-	"address": "주소", "arriveOption": "입실 옵션", "leaveOption": "퇴실 옵션", "leadMinutes": "미리 켜는 시간", "lagMinutes": "끄기까지의 시간",
+	"address": "주소", "description": "소개", "amenities": "편의 시설", "alt": "사진 설명", "arriveOption": "입실 옵션", "leaveOption": "퇴실 옵션", "leadMinutes": "미리 켜는 시간", "lagMinutes": "끄기까지의 시간",
 	"low": "최저 온도", "high": "최고 온도", "guestOptions": "고객 옵션", "hourlyCost": "시간당 비용", "option": "옵션", "unit": "에어컨", "rooms": "룸", "rules": "요금 규칙", "priceRules": "요금 규칙", "alertContacts": "알림 받는 사람", "by": "구분", "days": "기간", "cursor": "다음 위치", "state": "상태", "after": "기준 번호", "airconditioner_id": "에어컨 옵션", "amount": "결제 금액", "bankCode": "은행 코드",
 	"entity": "사업자", "clientKey": "클라이언트 키", "widgetSecretKey": "결제위젯 시크릿 키", "apiSecretKey": "API 개별 연동 시크릿 키", "brand": "브랜드", "company": "회사", "consentVersion": "동의한 약관 버전", "data": "그림", "representative": "대표자", "businessNumber": "사업자등록번호", "mailOrderNumber": "통신판매업 신고번호",
 	"hostingProvider": "호스팅서비스 제공자", "messagePrefix": "메시지 머리말", "color": "색", "version": "버전", "termsKo": "이용약관", "termsEn": "영문 이용약관", "privacyKo": "개인정보 처리방침", "privacyEn": "영문 개인정보 처리방침",
@@ -95,8 +95,11 @@ func fieldName(field string) string {
 
 // Decode reads one JSON object of at most MaxBody bytes into body. Unknown fields are ignored, so that clients may be
 // newer than the service.
-func Decode(r *http.Request, body any) error {
-	raw, err := ReadBody(r)
+func Decode(r *http.Request, body any) error { return DecodeUpTo(r, MaxBody, body) }
+
+// DecodeUpTo is Decode for operations with a limit of their own, in bytes.
+func DecodeUpTo(r *http.Request, limit int64, body any) error {
+	raw, err := ReadUpTo(r, limit)
 	if err != nil {
 		return err
 	}
@@ -112,8 +115,12 @@ func DecodeOptional(r *http.Request, body any) error {
 	return decodeBytes(raw, body)
 }
 
-func ReadBody(r *http.Request) ([]byte, error) {
-	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MaxBody))
+// ReadBody reads a body of at most MaxBody bytes.
+func ReadBody(r *http.Request) ([]byte, error) { return ReadUpTo(r, MaxBody) }
+
+// ReadUpTo reads a body of at most limit bytes. It returns ErrBodyTooLarge for a larger one.
+func ReadUpTo(r *http.Request, limit int64) ([]byte, error) {
+	raw, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 		return nil, ErrBodyTooLarge
 	}

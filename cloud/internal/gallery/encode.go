@@ -1,0 +1,107 @@
+package gallery
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/jpeg"
+	_ "image/png" // a format of uploads
+	"slices"
+
+	"golang.org/x/image/draw"
+	_ "golang.org/x/image/webp" // a format of uploads
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+)
+
+// Bounds of an uploaded photo.
+const (
+	MaxUpload = 6 << 20    // bytes
+	maxPixels = 25_000_000 // about 100 MB in memory
+	minSide   = 320        // pixels
+	maxRatio  = 3          // of the longer to the shorter side
+)
+
+// ErrPhoto is returned for data that is not a JPEG, PNG or WebP within the bounds.
+var ErrPhoto = errors.New("gallery: not a photo")
+
+// widths are those in which a photo is stored: for a card, for a phone's screen and for a large one. A photo is not enlarged.
+var widths = []int{480, 960, 1600}
+
+// quality of the JPEG files. On a phone's dense screen no difference to higher ones is visible.
+const quality = 72
+
+const nameBytes = 16 // of the hash in a file's name
+
+// File is a photo in one width.
+type File struct {
+	booking.PhotoFile
+	Data []byte // JPEG
+}
+
+// decoding bounds the memory: one photo is decoded at a time.
+var decoding = make(chan struct{}, 1)
+
+// Encode returns a photo in each width, the smallest first, turned as its EXIF orientation asks. It returns ErrPhoto, or the
+// context's error.
+func Encode(ctx context.Context, data []byte) ([]File, error) {
+	if len(data) > MaxUpload {
+		return nil, ErrPhoto
+	}
+	size, format, err := image.DecodeConfig(bytes.NewReader(data))
+	long, short := max(size.Width, size.Height), min(size.Width, size.Height)
+	if err != nil || short < minSide || long > maxRatio*short || long > maxPixels/short {
+		return nil, ErrPhoto
+	}
+	select {
+	case decoding <- struct{}{}:
+		defer func() { <-decoding }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	photo, _, err := image.Decode(bytes.NewReader(data))
+	if err != nil {
+		return nil, ErrPhoto
+	}
+	turn := upright
+	if format == "jpeg" {
+		turn = orientation(data)
+	}
+	var files []File
+	// From large to small: each width is made of the one before, so only the first scaling reads all pixels.
+	for i := len(widths) - 1; i >= 0; i-- {
+		width := min(widths[i], turn.width(photo))
+		if width < widths[i] && i > 0 {
+			continue
+		}
+		scaled := turn.apply(scale(photo, width, turn))
+		photo, turn = scaled, upright
+		var encoded bytes.Buffer
+		if err := jpeg.Encode(&encoded, scaled, &jpeg.Options{Quality: quality}); err != nil {
+			return nil, fmt.Errorf("gallery: encode: %w", err)
+		}
+		sum := sha256.Sum256(encoded.Bytes())
+		name := hex.EncodeToString(sum[:nameBytes])
+		files = append(files, File{booking.PhotoFile{Name: name, Width: scaled.Bounds().Dx(), Height: scaled.Bounds().Dy()}, encoded.Bytes()})
+	}
+	slices.Reverse(files)
+	return files, nil
+}
+
+// scale returns the photo on white, in a size that has the width after turning.
+func scale(photo image.Image, width int, turn turn) *image.RGBA {
+	from := photo.Bounds()
+	to := image.Rect(0, 0, width, (from.Dy()*width+from.Dx()/2)/from.Dx())
+	if !turn.keepsSides() {
+		to = image.Rect(0, 0, (from.Dx()*width+from.Dy()/2)/from.Dy(), width)
+	}
+	scaled := image.NewRGBA(to)
+	draw.Draw(scaled, to, image.NewUniform(color.White), image.Point{}, draw.Src)
+	draw.CatmullRom.Scale(scaled, to, photo, from, draw.Over, nil)
+	return scaled
+}

@@ -1,0 +1,190 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/gallery"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+)
+
+// photosRoute takes bodies that are larger than those of other endpoints.
+const photosRoute = "/v2/admin/branches/{branch}/rooms/{room}/photos"
+
+// maxPhotoBody is the size of the largest upload in base64, with its texts.
+const maxPhotoBody = gallery.MaxUpload/3*4 + wire.MaxBody
+
+// bodyLimit returns the size of the largest body of a request in bytes.
+func bodyLimit(r *http.Request) int64 {
+	if strings.TrimPrefix(chi.RouteContext(r.Context()).RoutePattern(), "/api") == photosRoute {
+		return maxPhotoBody
+	}
+	return wire.MaxBody
+}
+
+type wirePhoto struct {
+	ID      string            `json:"id"`
+	Alt     booking.Bilingual `json:"alt"`
+	Sources []photoSource     `json:"sources"` // the smallest first
+}
+
+type photoSource struct {
+	URL    string `json:"url"`
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+}
+
+func toWirePhoto(p booking.Photo) wirePhoto {
+	photo := wirePhoto{strconv.FormatInt(p.ID, 10), p.Alt, make([]photoSource, 0, len(p.Files))}
+	for _, f := range p.Files {
+		photo.Sources = append(photo.Sources, photoSource{gallery.Path(f), f.Width, f.Height})
+	}
+	return photo
+}
+
+// showRooms is GET /v2/branches/{branch}/rooms: what the rooms show to guests.
+func (a *API) showRooms(w http.ResponseWriter, r *http.Request) error {
+	branch, err := a.Backoffice.Branch(r.Context(), chi.URLParam(r, "branch"))
+	if err != nil {
+		return err
+	}
+	rooms, err := a.Gallery.Rooms(r.Context(), branch.ID)
+	if err != nil {
+		return err
+	}
+	type item struct {
+		RoomNo      string              `json:"roomNo"`
+		Description booking.Bilingual   `json:"description"`
+		Amenities   []booking.Bilingual `json:"amenities"`
+		Photos      []wirePhoto         `json:"photos"`
+	}
+	list := make([]item, 0, len(rooms))
+	for _, room := range rooms {
+		one := item{strconv.Itoa(room.RoomNo), room.Description, room.Amenities, make([]wirePhoto, 0, len(room.Photos))}
+		for _, photo := range room.Photos {
+			one.Photos = append(one.Photos, toWirePhoto(photo))
+		}
+		list = append(list, one)
+	}
+	return wire.WriteData(w, map[string]any{"rooms": list})
+}
+
+// describeRoom is PUT /v2/admin/branches/{branch}/rooms/{room}/profile. An absent field becomes empty.
+func (a *API) describeRoom(w http.ResponseWriter, r *http.Request) error {
+	branch, room, err := a.roomOf(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Description struct {
+			Ko *string `json:"ko"`
+			En *string `json:"en"`
+		} `json:"description"`
+		Amenities []struct {
+			Ko *string `json:"ko"`
+			En *string `json:"en"`
+		} `json:"amenities"`
+	}
+	if err := wire.Decode(r, &body); err != nil {
+		return err
+	}
+	p := booking.RoomProfile{Amenities: []booking.Bilingual{}}
+	if p.Description, err = bilingual("description", body.Description.Ko, body.Description.En, gallery.MaxDescription); err != nil {
+		return err
+	}
+	for _, one := range body.Amenities {
+		amenity, err := bilingual("amenities", one.Ko, one.En, gallery.MaxAmenity)
+		if err != nil {
+			return err
+		}
+		p.Amenities = append(p.Amenities, amenity)
+	}
+	if err := a.Gallery.Describe(r.Context(), branch, room, p, wire.Principal(r).Actor()); err != nil {
+		return err
+	}
+	return wire.WriteData(w, nil)
+}
+
+// addPhoto is POST /v2/admin/branches/{branch}/rooms/{room}/photos with the photo in base64.
+func (a *API) addPhoto(w http.ResponseWriter, r *http.Request) error {
+	branch, room, err := a.roomOf(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Data *string `json:"data"`
+		Alt  struct {
+			Ko *string `json:"ko"`
+			En *string `json:"en"`
+		} `json:"alt"`
+	}
+	if err := wire.DecodeUpTo(r, bodyLimit(r), &body); err != nil {
+		return err
+	}
+	if body.Data == nil {
+		return wire.Missing("data")
+	}
+	alt, err := bilingual("alt", body.Alt.Ko, body.Alt.En, gallery.MaxAlt)
+	if err != nil {
+		return err
+	}
+	if alt.Ko == "" || alt.En == "" {
+		return wire.Missing("alt")
+	}
+	photo, err := base64.StdEncoding.DecodeString(*body.Data)
+	if err != nil {
+		return wire.Malformed("data")
+	}
+	id, err := a.Gallery.AddPhoto(r.Context(), branch, room, photo, alt, wire.Principal(r).Actor())
+	if err != nil {
+		return err
+	}
+	return wire.WriteData(w, map[string]string{"id": strconv.FormatInt(id, 10)})
+}
+
+// removePhoto is DELETE /v2/admin/branches/{branch}/rooms/{room}/photos/{photo}.
+func (a *API) removePhoto(w http.ResponseWriter, r *http.Request) error {
+	branch, room, err := a.roomOf(r)
+	if err != nil {
+		return err
+	}
+	id, err := strconv.ParseInt(chi.URLParam(r, "photo"), 10, 64)
+	if err != nil {
+		return gallery.ErrNoPhoto
+	}
+	if err := a.Gallery.RemovePhoto(r.Context(), branch, room, id, wire.Principal(r).Actor()); err != nil {
+		return err
+	}
+	return wire.WriteData(w, nil)
+}
+
+// roomOf returns the room of the path if its branch is in the administrator's scope.
+func (a *API) roomOf(r *http.Request) (booking.Branch, booking.Room, error) {
+	branch, err := a.branch(r)
+	if err != nil {
+		return booking.Branch{}, booking.Room{}, err
+	}
+	no, err := wire.Number(chi.URLParam(r, "room"))
+	if err != nil {
+		return booking.Branch{}, booking.Room{}, wire.OutOfRange("room", 1, booking.MaxRoomNo)
+	}
+	room, ok := branch.Room(no)
+	if !ok {
+		return booking.Branch{}, booking.Room{}, reserve.ErrNoRoom
+	}
+	return branch, room, nil
+}
+
+func bilingual(field string, ko, en *string, limit int) (text booking.Bilingual, err error) {
+	if text.Ko, err = wire.OptionalText(field, ko, limit); err != nil {
+		return text, err
+	}
+	text.En, err = wire.OptionalText(field, en, limit)
+	return text, err
+}
