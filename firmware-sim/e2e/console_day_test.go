@@ -29,6 +29,7 @@ func TestConsoleDay(t *testing.T) {
 	p.press("변경하기")
 	p.see("변경했어요")
 	p.wait("the block in room 3", `[...document.querySelectorAll(".lane")][2].innerText.includes("11:00–12:20")`)
+	p.wait("the form is closed", `!document.querySelector("dialog[open]")`) // its end moves the focus
 
 	// The keys move it ten minutes later and one room down.
 	value[bool](p, `(document.querySelector(".block").focus(), true)`)
