@@ -37,6 +37,17 @@ type AccessKey struct {
 	RevokedAt *OptionalInstant `json:"revokedAt"`
 }
 
+// AdminCancelRequest defines model for AdminCancelRequest.
+type AdminCancelRequest struct {
+	// Reason Addition: why, for the audit log.
+	Reason *string `json:"reason,omitempty"`
+
+	// RefundReceiveAccountBank The payment provider's bank code.
+	RefundReceiveAccountBank       *string `json:"refundReceiveAccountBank,omitempty"`
+	RefundReceiveAccountHolderName *string `json:"refundReceiveAccountHolderName,omitempty"`
+	RefundReceiveAccountNumber     *string `json:"refundReceiveAccountNumber,omitempty"`
+}
+
 // AdminLogin defines model for AdminLogin.
 type AdminLogin struct {
 	AdminLoginID string `json:"adminLoginId"`
@@ -1493,9 +1504,12 @@ type MoneyTotals struct {
 // MoveRequest defines model for MoveRequest.
 type MoveRequest struct {
 	// EndDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
-	EndDateTime Mark    `json:"endDateTime"`
-	Reason      *string `json:"reason,omitempty"`
-	Room        string  `json:"room"`
+	EndDateTime Mark `json:"endDateTime"`
+
+	// Notify Addition: false sends the guest no message about the move.
+	Notify *bool   `json:"notify,omitempty"`
+	Reason *string `json:"reason,omitempty"`
+	Room   string  `json:"room"`
 
 	// StartDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	StartDateTime Mark `json:"startDateTime"`
@@ -3004,7 +3018,7 @@ type RegisterWithoutPaymentJSONRequestBody = AdminPaymentRequest
 type AdminHoldJSONRequestBody = HoldRequest
 
 // AdminCancelJSONRequestBody defines body for AdminCancel for application/json ContentType.
-type AdminCancelJSONRequestBody = RefundAccount
+type AdminCancelJSONRequestBody = AdminCancelRequest
 
 // MoveReservationJSONRequestBody defines body for MoveReservation for application/json ContentType.
 type MoveReservationJSONRequestBody = MoveRequest

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "127f621597e70b749ef4b358ff2a28275adf1ed9f1b0820144adcbcdfeb3cd46"
+const Contract = "2026db8b6ca58a4db613aacce7724cfa4666e1c3d41c5126d168d8b292543fe9"

@@ -54,8 +54,9 @@ func TestConsoleDay(t *testing.T) {
 		p.see("다시 보냈어요")
 		p.press("취소·환불")
 		p.see("예약 취소")
+		p.choose("사유 (선택)", "고객 요청")
 		p.press("예약 취소하기")
-		p.see("취소했어요")
+		p.see("취소했어요", "고객 요청")
 	})
 
 	t.Run("a cancelled reservation is still found", func(t *testing.T) {

@@ -120,9 +120,20 @@ func TestConsoleHands(t *testing.T) {
 		p.choose("룸", "4번 룸")
 		p.choose("시작", "16:00")
 		p.choose("이용 시간", "40분")
-		p.see("4번 룸", "16:00–16:40")
+		p.see("4번 룸", "16:00–16:40", "이도윤 · 010-****-4050", "금액은 그대로예요", "고객에게 변경 안내 보내기")
 		p.press("변경하기")
 		p.see("변경했어요", "이도윤 16:00–16:40")
+	})
+
+	story("a move is taken back", func(t *testing.T, p *page) {
+		value[bool](p, `(document.querySelector(".block").focus(), true)`)
+		p.chord("ArrowRight", alt)
+		p.chord("Enter", 0)
+		p.see("예약 변경", "16:10–16:50")
+		p.press("변경하기")
+		p.see("이도윤 16:10–16:50")
+		p.press("실행 취소")
+		p.see("되돌렸어요", "이도윤 16:00–16:40")
 	})
 
 	story("a finger rests, then reserves", func(t *testing.T, p *page) {

@@ -274,6 +274,8 @@ func TestConsoleSettings(t *testing.T) {
 		}
 		p.press("닫기")
 		p.press("끄기")
+		p.see("연결을 끌까요?")
+		p.press("끄기")
 		p.see("꺼짐")
 		p.press("켜기")
 		p.wait("on again", `!document.body.innerText.includes("꺼짐")`)

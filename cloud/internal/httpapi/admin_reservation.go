@@ -116,7 +116,10 @@ func (a *API) adminCancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var body wire.RefundAccount
+	var body struct {
+		wire.RefundAccount
+		Reason *string `json:"reason"` // an addition (docs/specification.md, Administration 12)
+	}
 	if err := wire.DecodeOptional(r, &body); err != nil {
 		return err
 	}
@@ -124,8 +127,16 @@ func (a *API) adminCancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	text, err := wire.OptionalText("reason", body.Reason, 500)
+	if err != nil {
+		return err
+	}
+	reason := reserve.CancelReason(text)
+	if !slices.Contains(reserve.CancelReasons, reason) {
+		return wire.UnknownValue("reason")
+	}
 	err = a.Reserve.AdminCancel(r.Context(), reserve.AdminCancelRequest{
-		ID: id, Status: r.URL.Query().Get("bookingStatus"), Account: account, By: wire.Principal(r),
+		ID: id, Status: r.URL.Query().Get("bookingStatus"), Account: account, Reason: reason, By: wire.Principal(r),
 	})
 	if err != nil {
 		return err
@@ -145,6 +156,7 @@ func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
 		EndDateTime   *string `json:"endDateTime"`
 		Reason        *string `json:"reason"`
 		Version       *int    `json:"version"` // an addition: what the administrator has seen
+		Notify        *bool   `json:"notify"`  // an addition (docs/specification.md, Administration 3)
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -169,6 +181,7 @@ func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
 	if body.Version != nil {
 		request.Version = *body.Version
 	}
+	request.Silent = body.Notify != nil && !*body.Notify
 	if err := a.Reserve.Move(r.Context(), request); err != nil {
 		return err
 	}

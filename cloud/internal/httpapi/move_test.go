@@ -59,8 +59,15 @@ func TestMove(t *testing.T) {
 	}
 	body := map[string]any{"room": "4", "startDateTime": wire(start), "endDateTime": wire(start.Add(time.Hour)), "version": version - 1}
 	says(t, "stale", admin.Put("/admin/reservation/"+id, body), reply{409, "SettingConflictException", "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."})
-	body["version"] = version
+	body["version"], body["notify"] = version, false
+	told := func() string {
+		return only(t, s, `select count(*)::text from message where template = 'reservation-moved' and reservation_id = $1::bigint`, id)
+	}
+	before := told()
 	admin.Put("/admin/reservation/"+id, body).OK(t)
+	if after := told(); before != "4" || after != before {
+		t.Errorf("messages about a move: %s, then %s after one without a message; want 4 both times", before, after)
+	}
 
 	holdID := live(t, s, 3)
 	answer := admin.Put("/admin/reservation/"+holdID, map[string]any{"room": "6", "startDateTime": wire(start), "endDateTime": wire(start.Add(time.Hour))})

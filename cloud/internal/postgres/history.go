@@ -59,7 +59,8 @@ func HistoryOf(ctx context.Context, q Querier, id booking.ReservationID) ([]Hist
 			       jsonb_build_object('state', state, 'amount', amount, 'code', error_code, 'message', error_message), 6
 			from refund where reservation_id = $1
 			union all
-			select at, 'deed', actor, jsonb_build_object('action', action), 7
+			select at, 'deed', actor, jsonb_build_object('action', action,
+			       'reason', case action when 'reservation.cancel' then detail ->> 'reason' end), 7
 			from audit where target = $1::bigint::text and action like 'reservation.%' and action <> 'reservation.move'
 		) entry order by at, rank limit 500`, id)
 	if err != nil {

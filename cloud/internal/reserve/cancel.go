@@ -58,8 +58,15 @@ type AdminCancelRequest struct {
 	ID      booking.ReservationID
 	Status  string // the state that the administrator saw: a booking.BookingStatus, or DONE for paid
 	Account *toss.RefundAccount
+	Reason  CancelReason
 	By      account.Principal
 }
+
+// CancelReason is why an administrator ends a reservation, for the audit log, which holds no free text about guests.
+type CancelReason string
+
+// CancelReasons are the reasons that can be given; empty: none was given.
+var CancelReasons = []CancelReason{"", "guest-request", "mistake", "double-booking", "out-of-order", "misuse", "other"}
 
 // AdminCancel ends a hold, closes a virtual account or refunds a payment, if the reservation is still in the state that the
 // administrator saw. A purchase whose outcome has been unknown for SessionLimit is looked up once more and then ended.
@@ -111,7 +118,7 @@ func (s *Service) adminCancel(ctx context.Context, req AdminCancelRequest, looke
 				return false, err
 			}
 		}
-		return waits, c.audited(req.By, "reservation.cancel", accountDetail(req.Account, waits))
+		return waits, c.audited(req.By, "reservation.cancel", withReason(accountDetail(req.Account, waits), req.Reason))
 	})
 }
 
@@ -190,11 +197,23 @@ func (c *change) cancel(intent cancellation) (refunding bool, err error) {
 
 // accountDetail is the audit detail of an account: its bank, its last digits, and whether another administrator has to
 // approve it. The audit log holds no names.
-func accountDetail(to *toss.RefundAccount, waits bool) any {
+func accountDetail(to *toss.RefundAccount, waits bool) map[string]any {
 	if to == nil {
 		return nil
 	}
 	return map[string]any{"bank": to.Bank, "account": "..." + lastDigits(to.Number), "approval": waits}
+}
+
+// withReason adds a reason, which may be empty, to an audit detail.
+func withReason(detail map[string]any, reason CancelReason) map[string]any {
+	switch {
+	case reason == "":
+		return detail
+	case detail == nil:
+		detail = map[string]any{}
+	}
+	detail["reason"] = reason
+	return detail
 }
 
 // charged reports whether the provider holds, or may receive, money for the reservation. It is false for reservations that

@@ -132,7 +132,10 @@ func (c *change) extendFree(branch booking.Branch, longer time.Duration) (ok boo
 	outer := c.tx
 	err = pgx.BeginFunc(c.ctx, outer, func(tx pgx.Tx) error {
 		c.tx = tx
-		return c.moveTo(stay, branch, room, times, ByCompensation, "문 고장 보상")
+		if err := c.moveTo(stay, branch, room, times, ByCompensation, "문 고장 보상"); err != nil {
+			return err
+		}
+		return c.notifyMoved()
 	})
 	c.tx = outer
 	switch {

@@ -112,6 +112,9 @@ func (c *change) exchange(stay stay, req ExchangeRequest, earlier booking.Reserv
 	if err := c.moveTo(stay, branch, room, times, "customer", ""); err != nil {
 		return Exchange{}, err
 	}
+	if err := c.notifyMoved(); err != nil {
+		return Exchange{}, err
+	}
 	return Exchange{Moved: true}, postgres.LiftQuarantine(c.ctx, c.tx, r.ID) // the PIN is not disclosed yet
 }
 

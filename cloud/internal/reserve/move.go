@@ -20,7 +20,8 @@ type MoveRequest struct {
 	Times   booking.LocalInterval
 	Reason  string
 	By      account.Principal
-	Version int // the version that the administrator saw; 0: any
+	Version int  // the version that the administrator saw; 0: any
+	Silent  bool // the guest receives no message
 }
 
 // Stale is returned when a reservation was changed after the administrator read it.
@@ -74,8 +75,14 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 		if err := c.moveTo(stay, branch, room, times, req.By.Actor(), req.Reason); err != nil {
 			return err
 		}
+		if !req.Silent {
+			if err := c.notifyMoved(); err != nil {
+				return err
+			}
+		}
 		return c.audited(req.By, "reservation.move", map[string]any{
 			"room": room.No, "start": wallTime(times.Start, branch.Zone), "end": wallTime(times.End, branch.Zone), "reason": req.Reason,
+			"notified": !req.Silent,
 		})
 	})
 }
@@ -83,7 +90,7 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 // wallTime formats a time as in requests.
 func wallTime(t time.Time, zone *time.Location) string { return t.In(zone).Format("200601021504") }
 
-// moveTo moves a stay with its confirmed extensions; its unpaid ones end.
+// moveTo moves a stay with its confirmed extensions; its unpaid ones end. It sends no message: see notifyMoved.
 func (c *change) moveTo(stay stay, branch booking.Branch, room booking.Room, times booking.Interval, by, reason string) error {
 	r := c.r()
 	// A reservation that has begun may keep its start and change its end.
@@ -117,8 +124,11 @@ func (c *change) moveTo(stay stay, branch booking.Branch, room booking.Room, tim
 		return err
 	}
 	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
-	return c.renotifyGuest(r, notify.ReservationMoved, nil)
+	return nil
 }
+
+// notifyMoved tells the guest the new room and time of a stay.
+func (c *change) notifyMoved() error { return c.renotifyGuest(c.r(), notify.ReservationMoved, nil) }
 
 // place moves the confirmed reservations of a stay, the root first, to a free room and time, and updates the partner
 // channels. Each keeps its length as far as the new length of the stay allows; see booking.Divide.

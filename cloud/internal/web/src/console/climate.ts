@@ -27,7 +27,7 @@ import {
   toast,
 } from "./parts";
 import { type Branch, mayChange } from "./session";
-import { ago, type TextKey, t } from "./text";
+import { ago, optionText, type TextKey, t } from "./text";
 
 type Reading = Schemas["ClimateReading"];
 type Climate = Schemas["ClimateOverview"];
@@ -107,7 +107,7 @@ function intents(branch: Branch, list: Climate["intents"]): Child {
       { title: t("when"), cell: (i) => wall(branch, i.at) },
       { title: t("roomColumn"), cell: (i) => i.room },
       { title: t("intentEdge"), cell: (i) => t(`edge_${i.edge}`) },
-      { title: t("command"), kind: "wide", cell: (i) => i.path.join(" · ") || "–" },
+      { title: t("command"), kind: "wide", cell: (i) => pathText(i.path) || "–" },
       { title: t("colState"), cell: (i) => chip(t(`intent_${i.state}`), kinds[i.state]) },
       { title: t("attempts"), kind: "number", cell: (i) => i.attempts || "–" },
       { title: t("measured"), kind: "brief", cell: measured },
@@ -230,11 +230,13 @@ function last(branch: Branch, { commands }: Climate): Child {
     { class: "lastcommand" },
     t("commandLast"),
     " ",
-    h("b", null, latest.path.join(" · ")),
+    h("b", null, pathText(latest.path)),
     ` ${wall(branch, latest.at)} (${who(latest.by)})`,
     latest.outcome === "sent" ? null : [" ", chip(outcomeText(latest.outcome), "bad")],
   );
 }
+
+const pathText = (path: readonly string[]): string => path.map(optionText).join(" · ");
 
 const depth = (options: Option[] | null): number =>
   options?.length ? 1 + Math.max(...options.map((o) => depth(o.children))) : 0;
@@ -275,11 +277,11 @@ function levels(tree: Option[], path: Signal<string[]>, send: (o: Option) => Pro
                   "aria-pressed": String(o === picked),
                   onclick: () => path.set([...chosen.slice(0, level), o.name, ...chosen.slice(level + 1)]),
                 },
-                o.name,
+                optionText(o.name),
               ),
             ),
         ),
-        here.filter((o) => alone(o, here)).map((o) => button(o.name, () => send(o), { kind: "danger" })),
+        here.filter((o) => alone(o, here)).map((o) => button(optionText(o.name), () => send(o), { kind: "danger" })),
       ),
     );
     if (picked?.airconditioner_id) leaf = picked;
@@ -300,7 +302,7 @@ function commands(branch: Branch, list: Climate["commands"]): Child {
     [
       { title: t("colWhen"), cell: (c) => wall(branch, c.at) },
       { title: t("unit"), cell: (c) => c.unit },
-      { title: t("command"), cell: (c) => c.path.join(" · ") },
+      { title: t("command"), cell: (c) => pathText(c.path) },
       { title: t("colWho"), cell: (c) => who(c.by) },
       { title: t("outcome"), cell: (c) => chip(outcomeText(c.outcome), c.outcome === "sent" ? "good" : "bad") },
     ],

@@ -8,7 +8,7 @@ import { branchTitle } from "./alerts";
 import { attempt, button, field, heading, input, section, segmented, select, toast } from "./parts";
 import { conflictTable } from "./rooms";
 import { branches, branchName } from "./session";
-import { t } from "./text";
+import { t, weekdayText } from "./text";
 
 type Request = Schemas["ClosureRequest"];
 type Result = Schemas["ClosureResult"];
@@ -168,7 +168,7 @@ function rulePart(d: Draft): Child {
           t("closureWeekday"),
           select(
             d.weekday,
-            numbers(7, (n) => t("weekdays")[n % 7]!),
+            numbers(7, (n) => weekdayText(n % 7)),
           ),
         ),
       ]),

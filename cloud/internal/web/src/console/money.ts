@@ -15,7 +15,7 @@ import { pages } from "./pages";
 import { attempt, button, chip, dialog, fetched, field, heading, input, section, select, table, toast } from "./parts";
 import { openApproval, openOutside } from "./refund";
 import { type Branch, isHQ, mayRefund } from "./session";
-import { dateText, type TextKey, t, timesText, won } from "./text";
+import { dateText, methodText, type TextKey, t, timesText, won } from "./text";
 
 type Payment = Schemas["MoneyPayment"];
 type Refund = Schemas["MoneyRefund"];
@@ -112,7 +112,7 @@ function payments(branch: Branch, list: Payment[]): Child {
           ),
       },
       { title: t("colName"), cell: (p) => p.name ?? "–" },
-      { title: t("method"), cell: (p) => p.method },
+      { title: t("method"), cell: (p) => methodText(p.method) },
       { title: t("amount"), kind: "number", cell: (p) => won(p.amount) },
       {
         title: t("colState"),

@@ -4,7 +4,7 @@ import { ApiError, NetworkError } from "../core/api";
 import { append, type Child, h, match } from "../core/dom";
 import type { Resource } from "../core/resource";
 import { effect, type Readable, type Signal, scope, signal, untracked } from "../core/signal";
-import { english, t } from "./text";
+import { english, type TextKey, t, weekdayText } from "./text";
 
 export type Kind = "primary" | "soft" | "plain" | "danger";
 
@@ -246,8 +246,27 @@ export function explain(error: unknown): string {
   if (error instanceof NetworkError) return t("networkFailed");
   if (!(error instanceof ApiError)) throw error;
   if (error.status === 429) return t("tooMany");
-  if (english()) return `${byType[error.type]?.() ?? t("refused")}${error.message ? ` (${error.message})` : ""}`;
+  if (english()) {
+    const field = fieldError(error.message);
+    if (field) return field;
+    return `${byType[error.type]?.() ?? t("refused")}${error.message ? ` (${error.message})` : ""}`;
+  }
   return error.message || t("serverFailed");
+}
+
+const fieldProblems: [ending: string, text: TextKey][] = [
+  ["값은 필수입니다.", "fieldMissing"],
+  ["값의 형식이 올바르지 않습니다.", "fieldMalformed"],
+  ["값이 올바르지 않습니다.", "fieldUnknown"],
+];
+
+/** The English text of a Korean message about a field, such as "월요일 운영 시간(open) 값의 형식이 올바르지 않습니다." */
+function fieldError(message: string): string | undefined {
+  const [, day = "", field] = /^(?:([일월화수목금토])요일 )?.*?\(?([\w.]+)\)? 값/.exec(message) ?? [];
+  const problem = fieldProblems.find(([ending]) => message.endsWith(ending))?.[1];
+  if (!field || !problem) return undefined;
+  const text = t(problem, { field });
+  return day ? `${weekdayText("일월화수목금토".indexOf(day))}: ${text}` : text;
 }
 
 const byType: Record<string, () => string> = {
@@ -290,10 +309,36 @@ document.body.append(toasts);
 
 /** Shows a short notification. */
 export function toast(text: string, kind: "good" | "bad" = "good"): void {
-  const note = h("p", { class: `toast ${kind}` }, text);
+  note(h("p", { class: `toast ${kind}` }, text), kind === "good" ? 5000 : 9000);
+}
+
+/** The time in ms in which a change can be taken back. */
+const undoTime = 10_000;
+
+/** Confirms a change and offers to take it back for ten seconds. */
+export function toastWithUndo(text: string, undo: () => Promise<unknown>): void {
+  const element = h(
+    "p",
+    { class: "toast good" },
+    text,
+    " ",
+    button(t("undo"), async () => {
+      element.remove();
+      try {
+        await undo();
+        toast(t("undone"));
+      } catch (error) {
+        toast(explain(error), "bad");
+      }
+    }),
+  );
+  note(element, undoTime);
+}
+
+function note(element: HTMLElement, time: number): void {
   topmost().append(toasts);
-  toasts.append(note);
-  setTimeout(() => note.remove(), kind === "good" ? 5000 : 9000);
+  toasts.append(element);
+  setTimeout(() => element.remove(), time);
 }
 
 /** Moves the toasts into a modal dialog, which makes everything outside it inert. */
@@ -340,6 +385,29 @@ export function dialog(
     () => element.querySelector<HTMLElement>("[autofocus]") ?? element.querySelector<HTMLElement>("h2"),
   )?.focus();
   return { close };
+}
+
+/** Asks before an action that is hard to take back. */
+export function question(title: string, text: string, action: string, run: () => Promise<unknown>): void {
+  dialog(title, (close) => {
+    const trial = attempt();
+    return [
+      h("p", null, text),
+      trial.view(),
+      h(
+        "div",
+        { class: "footer" },
+        button(t("back"), close, { kind: "plain" }),
+        button(
+          action,
+          async () => {
+            if (await trial.run(run)) close();
+          },
+          { kind: "danger" },
+        ),
+      ),
+    ];
+  });
 }
 
 /** Closes dialogs and drawers when the screen changes. */

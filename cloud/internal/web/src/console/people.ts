@@ -16,13 +16,14 @@ import {
   field,
   heading,
   input,
+  question,
   section,
   select,
   table,
   toast,
 } from "./parts";
 import { branches, branchName, me } from "./session";
-import { t } from "./text";
+import { type TextKey, t } from "./text";
 
 type Person = Schemas["Administrator"];
 
@@ -165,6 +166,8 @@ function danger(
 ): Child {
   const password = generate();
   const self = person.id === me()?.adminLoginId;
+  const asked = (action: TextKey, text: TextKey, run: () => Promise<unknown>) => () =>
+    question(t(action), t(text, { id: person.id }), t(action), run);
   return h(
     "details",
     null,
@@ -180,25 +183,41 @@ function danger(
       button(t("copy"), () => copy(password)),
       button(
         t("resetPassword"),
-        call(() => api.post(`${path}/password`, { password }), t("passwordReset")),
+        asked(
+          "resetPassword",
+          "resetAsk",
+          call(() => api.post(`${path}/password`, { password }), t("passwordReset")),
+        ),
       ),
       person.totp
         ? button(
             t("removeTotp"),
-            call(() => api.delete(`${path}/totp`), t("saved")),
+            asked(
+              "removeTotp",
+              "removeTotpAsk",
+              call(() => api.delete(`${path}/totp`), t("saved")),
+            ),
           )
         : null,
       person.sessions
         ? button(
             t("endSessions"),
-            call(() => api.delete(`${path}/sessions`), t("sessionsEnded")),
+            asked(
+              "endSessions",
+              "endSessionsAsk",
+              call(() => api.delete(`${path}/sessions`), t("sessionsEnded")),
+            ),
           )
         : null,
       self
         ? null
         : button(
             t(person.disabled ? "enable" : "disable"),
-            call(() => api.patch(path, { disabled: !person.disabled }), t("saved")),
+            asked(
+              person.disabled ? "enable" : "disable",
+              person.disabled ? "enableAsk" : "disableAsk",
+              call(() => api.patch(path, { disabled: !person.disabled }), t("saved")),
+            ),
             { kind: "danger" },
           ),
     ),

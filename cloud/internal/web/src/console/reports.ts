@@ -11,7 +11,7 @@ import { branchSelect } from "./branches";
 import { fetched, field, heading, input, reportLink, section, segmented, table } from "./parts";
 import { airPart } from "./reports-climate";
 import { branchByCode, hasScreen, homeBranch } from "./session";
-import { span, t, won } from "./text";
+import { span, t, weekdayText, won } from "./text";
 
 type Row = Schemas["OccupancyRow"];
 
@@ -102,7 +102,7 @@ function rows(list: readonly Row[], by: string): Child {
 const percent = (share: number): string => `${(100 * share).toFixed(1)}%`;
 
 function keyText(key: string, by: string): string {
-  if (by === "weekday") return t("weekdays")[Number(key) % 7]!;
+  if (by === "weekday") return weekdayText(Number(key) % 7);
   if (by === "hour") return `${key}:00`;
   return by === "room" && !key.includes("/") ? t("roomNo", { n: key }) : key;
 }

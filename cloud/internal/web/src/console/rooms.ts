@@ -7,7 +7,20 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { fetchDay, type Room } from "./day/model";
 import { gather, watch } from "./live";
-import { attempt, button, type Column, chip, dialog, explain, fetched, heading, table, toast, toggle } from "./parts";
+import {
+  attempt,
+  button,
+  type Column,
+  chip,
+  dialog,
+  explain,
+  fetched,
+  heading,
+  table,
+  toast,
+  toastWithUndo,
+  toggle,
+} from "./parts";
 import { type Branch, mayChange } from "./session";
 import { phoneText, type TextKey, t, won } from "./text";
 
@@ -23,7 +36,10 @@ export function roomsScreen(branch: Branch): Child {
   const flip = async (room: Room, enabled: boolean) => {
     try {
       await api.patch(`/admin/machines/${branch.branch}/${room.roomNo}`, { enabled });
-      toast(t(enabled ? "roomSwitchedOn" : "roomSwitchedOff", { n: room.roomNo }));
+      toastWithUndo(t(enabled ? "roomSwitchedOn" : "roomSwitchedOff", { n: room.roomNo }), async () => {
+        await api.patch(`/admin/machines/${branch.branch}/${room.roomNo}`, { enabled: !enabled });
+        await source.refresh();
+      });
     } catch (error) {
       const conflicts = error instanceof ApiError ? (error.data as { conflicts?: Conflict[] } | null)?.conflicts : null;
       if (conflicts)

@@ -5,7 +5,7 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { type Readable, signal } from "../core/signal";
 import { wall } from "./doors";
-import { attempt, button, chip, copy, dialog, field, input, select, table, toast } from "./parts";
+import { attempt, button, chip, copy, dialog, field, input, question, select, table, toast } from "./parts";
 import { type Branch, mayChange } from "./session";
 import type { Settings } from "./settings";
 import { t } from "./text";
@@ -41,7 +41,16 @@ export function channelsPart(branch: Branch, data: Readable<Settings>, refresh: 
                 ? [
                     button(t(l.hasExport ? "newExportLink" : "exportLink"), () => openExport(branch, l, refresh)),
                     " ",
-                    button(t(l.enabled ? "turnOff" : "turnOn"), () => flip(branch, l, refresh), { kind: "plain" }),
+                    button(
+                      t(l.enabled ? "turnOff" : "turnOn"),
+                      () =>
+                        l.enabled
+                          ? question(t("turnOff"), t("channelOffAsk", { partner: l.partner }), t("turnOff"), () =>
+                              flip(branch, l, refresh),
+                            )
+                          : flip(branch, l, refresh),
+                      { kind: "plain" },
+                    ),
                   ]
                 : null,
           },

@@ -14,7 +14,7 @@ import { channelsPart } from "./settings-channels";
 import { refundRules } from "./settings-refunds";
 import { roomsPart } from "./settings-rooms";
 import { dateInput, onEdit, rowOf, rows, textInput } from "./settings-rows";
-import { t } from "./text";
+import { t, weekdayText } from "./text";
 
 type ClockSpan = Schemas["ClockSpan"];
 type WeekDay = Schemas["OpeningDay"];
@@ -231,7 +231,7 @@ function parseSpans(text: string): ClockSpan[] {
 }
 
 function weekDay(n: number, day: Signal<WeekDay>): HTMLElement {
-  const name = t("weekdays")[n]!;
+  const name = weekdayText(n);
   const text = (pick: "open" | "breaks", label: string, placeholder: string) =>
     h("input", {
       type: "text",

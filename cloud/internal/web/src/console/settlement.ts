@@ -12,7 +12,7 @@ import { branchSelect } from "./branches";
 import { fileLink } from "./confirm";
 import { type Column, fetched, field, heading, input, section, table } from "./parts";
 import { branchByCode, branches, homeBranch } from "./session";
-import { dateText, t, won } from "./text";
+import { dateText, methodText, t, won } from "./text";
 
 type Settlement = Schemas["Settlement"];
 type Sums = Schemas["SettlementTotals"];
@@ -118,7 +118,7 @@ const byDay = (rows: readonly Row[]): Child =>
     t("navSettlement"),
     [
       { title: t("date"), kind: "brief", cell: (r) => dateText(parseDate(r.date)) },
-      { title: t("method"), cell: (r) => r.method },
+      { title: t("method"), cell: (r) => methodText(r.method) },
       ...columns<Row>(),
       { title: t("payoutDate"), kind: "brief", cell: (r) => (r.payoutDate ? dateText(parseDate(r.payoutDate)) : "–") },
     ],

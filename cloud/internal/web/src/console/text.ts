@@ -24,6 +24,50 @@ export const t = translator<TextKey>(() => tables[language.peek()] ?? ko);
 
 export const english = (): boolean => language.peek() === "en";
 
+/** The name of a day of the week, from Sunday: 월, Mon */
+export const weekdayText = (n: number): string =>
+  english() ? ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][n]! : t("weekdays")[n]!;
+
+const methods: Record<string, TextKey> = {
+  카드: "methodCard",
+  간편결제: "methodEasyPay",
+  가상계좌: "virtualAccountName",
+  휴대폰: "methodPhone",
+  관리자: "methodStaff",
+};
+
+/** The name of a payment method, which the interface names in Korean. */
+export const methodText = (method: string | null): string => {
+  const key = method ? methods[method] : undefined;
+  return key && english() ? t(key) : (method ?? "");
+};
+
+/** The English words of remote controls, by the words that agents use. */
+const remoteWords: Record<string, string> = {
+  "전원 끄기": "Off",
+  "전원 켜기": "On",
+  자동: "Auto",
+  냉방: "Cool",
+  난방: "Heat",
+  제습: "Dry",
+  송풍: "Fan",
+  최약: "Lowest",
+  약: "Low",
+  중: "Medium",
+  강: "High",
+  최강: "Highest",
+  정숙: "Quiet",
+  터보: "Turbo",
+  회전: "Swing",
+  고정: "Fixed",
+};
+
+/** An option of an air conditioner in the language of the page. */
+export const optionText = (name: string): string => {
+  if (!english()) return name;
+  return remoteWords[name] ?? name.replace(/^(\d)단$/, "Level $1");
+};
+
 /** 12,000원 */
 export const won = (amount: number): string => t("won", { n: amount.toLocaleString("en-US") });
 

@@ -8,6 +8,8 @@ import { attempt, button, dialog, field, input, select, toast } from "../parts";
 import { t, won } from "../text";
 import type { Record } from "./record";
 
+const reasons = ["guest-request", "mistake", "double-booking", "out-of-order", "misuse", "other"] as const;
+
 export function openCancel(data: Record, refresh: () => void): void {
   const refunds = data.state === "DONE" && data.amount > 0 && data.method !== "관리자";
   dialog(t(refunds ? "refundTitle" : "cancelTitle"), (close) => {
@@ -15,6 +17,7 @@ export function openCancel(data: Record, refresh: () => void): void {
     const banks = signal<{ value: string; text: string }[]>([]);
     if (data.needsRefundAccount)
       void getBanks().then((list) => banks.set(list.map((b) => ({ value: b.code, text: b.name }))));
+    const reason = signal("");
     const { run, view } = attempt();
     const ready = () =>
       !data.needsRefundAccount || (bank() !== "" && /^[\d-]{1,20}$/.test(number().trim()) && holder().trim() !== "");
@@ -26,8 +29,13 @@ export function openCancel(data: Record, refresh: () => void): void {
               refundReceiveAccountNumber: number.peek().replace(/\D/g, ""),
               refundReceiveAccountHolderName: holder.peek().trim(),
             }
-          : undefined;
-        await api.delete(`/admin/reservation/${data.id}`, { bookingStatus: data.bookingStatus }, account);
+          : {};
+        const why = reason.peek() ? { reason: reason.peek() } : {};
+        await api.delete(
+          `/admin/reservation/${data.id}`,
+          { bookingStatus: data.bookingStatus },
+          { ...account, ...why },
+        );
         toast(t(refunds ? "refundStarted" : "canceled"));
         refresh();
         close();
@@ -53,6 +61,13 @@ export function openCancel(data: Record, refresh: () => void): void {
             field(t("refundNumber"), input(number, { inputmode: "numeric", maxlength: 20 })),
             field(t("refundHolder"), input(holder, { maxlength: 60 })),
           ),
+      ),
+      field(
+        t("reasonOptional"),
+        select(reason, () => [
+          { value: "", text: t("choose") },
+          ...reasons.map((r) => ({ value: r, text: t(`cancelReason_${r}`) })),
+        ]),
       ),
       view(),
       h(

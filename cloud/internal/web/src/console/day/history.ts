@@ -6,7 +6,7 @@ import type { Schemas } from "../../core/interface";
 import { channelText, messageText, openMessage } from "../message";
 import { button } from "../parts";
 import type { Branch } from "../session";
-import { dateText, type TextKey, t, won } from "../text";
+import { dateText, methodText, type TextKey, t, won } from "../text";
 
 export type Entry = Schemas["HistoryEntry"];
 
@@ -36,6 +36,9 @@ export function history(branch: Branch, entries: Entry[], refresh: (() => void) 
       }),
   );
 }
+
+/** States of the provider that the entry's title already says. */
+const said = new Set(["DONE", "READY", "IN_PROGRESS", "WAITING_FOR_DEPOSIT", "CANCELED", "PARTIAL_CANCELED"]);
 
 /** Shows admin:hq as hq. */
 export const who = (actor: string): string => actor.replace(/^admin:/, "");
@@ -78,8 +81,8 @@ function rest(branch: Branch, { kind, detail: d }: Entry): Child {
     case "refund":
       return part(
         d.amount !== null && d.amount !== undefined && won(Number(d.amount)),
-        d.method as string | null,
-        d.code as string | null,
+        methodText(d.method as string | null),
+        said.has(String(d.code)) ? null : (d.code as string | null),
         d.message as string | null,
       );
     case "message":
@@ -92,8 +95,10 @@ function rest(branch: Branch, { kind, detail: d }: Entry): Child {
       return part(
         known(`door_${String(d.state)}`, String(d.state)),
         d.latencyMs !== null && `${(Number(d.latencyMs) / 1000).toFixed(2)} s`,
-        d.detail as string | null,
+        d.state !== "SUCCESS" && (d.detail as string | null),
       );
+    case "deed":
+      return part(d.reason ? known(`cancelReason_${String(d.reason)}`, String(d.reason)) : null);
     case "move":
       return part(
         `${t("roomNo", { n: String(d.fromRoom) })} ${clock(d.fromStart)}–${clock(d.fromEnd)} → ${t("roomNo", { n: String(d.toRoom) })} ${clock(d.toStart)}–${clock(d.toEnd)}`,

@@ -1,12 +1,13 @@
 // A form for changing room and time of a reservation. Dragging opens it too, so every move is confirmed.
 
+import { price } from "../../booking/price";
 import { clockOf, dateOf, inZone, type Minute, parseDate, slot, wire } from "../../booking/time";
 import { ApiError, api } from "../../core/api";
 import { h, when } from "../../core/dom";
 import { computed, signal } from "../../core/signal";
-import { attempt, button, dialog, field, input, select, toast } from "../parts";
+import { attempt, button, check, dialog, field, input, select, toastWithUndo } from "../parts";
 import type { Branch } from "../session";
-import { dateText, span, t, timesText } from "../text";
+import { dateText, span, t, timesText, won } from "../text";
 import { type Block, type Day, fetchDay, longest, obstacle, toBlock } from "./model";
 import { fetchRecord } from "./record";
 
@@ -44,6 +45,7 @@ export function openMove(
       const start = signal(String(to.start));
       const length = signal(String(to.end - to.start));
       const reason = signal("");
+      const notify = signal(true);
       const chosen = computed<Target>(() => ({
         room: room(),
         start: Number(start()),
@@ -71,6 +73,7 @@ export function openMove(
               startDateTime: wire(want.start),
               endDateTime: wire(want.end),
               version: seen.peek().version,
+              notify: notify.peek(),
               ...(reason.peek().trim() ? { reason: reason.peek().trim() } : {}),
             });
           } catch (error) {
@@ -89,12 +92,24 @@ export function openMove(
             refresh();
             return;
           }
-          toast(t("moved"));
+          const back = seen.peek();
+          toastWithUndo(t("moved"), async () => {
+            const { version } = await fetchRecord(block.id);
+            await api.put(`/admin/reservation/${block.id}`, {
+              room: back.room,
+              startDateTime: wire(back.start),
+              endDateTime: wire(back.end),
+              version,
+              notify: notify.peek(),
+            });
+            refresh();
+          });
           refresh();
           close();
         });
       return [
         when(changed, () => h("p", { class: "notice", role: "alert" }, () => changed())),
+        h("p", { class: "lead" }, [block.name, block.mobile].filter(Boolean).join(" · ")),
         h(
           "dl",
           { class: "fromto" },
@@ -144,11 +159,12 @@ export function openMove(
             select(length, () => lengthChoices.map((n) => ({ value: String(n), text: span(n) }))),
           ),
           field(t("reasonOptional"), input(reason, { maxlength: 500 })),
+          check(t("notifyMove"), notify),
         ),
         () =>
           problem() && !unchanged()
             ? h("p", { class: "problem", role: "alert" }, t(problem()!))
-            : h("p", { class: "hint" }, t("moveHint")),
+            : h("p", { class: "hint" }, priceText(day(), seen(), chosen())),
         view(),
         h(
           "div",
@@ -160,6 +176,17 @@ export function openMove(
     },
     { onclose },
   );
+}
+
+/** What the guest has paid against the price of the new time. A move never changes the amount. */
+function priceText(day: Day, block: Block, to: Target): string {
+  const room = day.rooms.find((r) => r.roomNo === to.room);
+  const cost = room ? price(room, to.start, to.end - to.start) : null;
+  if (cost === null || block.amount === 0 || cost === block.amount) return t("moveHint");
+  return t(cost > block.amount ? "moveDearer" : "moveCheaper", {
+    price: won(cost),
+    difference: won(Math.abs(cost - block.amount)),
+  });
 }
 
 const describe = (x: Target) => `${t("roomNo", { n: x.room })} · ${dateText(x.start)} ${timesText(x.start, x.end)}`;

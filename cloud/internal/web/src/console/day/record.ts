@@ -13,7 +13,7 @@ import { gather, overhear } from "../live";
 import { button, chip, copy, type Dialog, dialog, explain, facts, fetched, toast } from "../parts";
 import { openOutside, openPartRefund } from "../refund";
 import { type Branch, mayBook, mayChange } from "../session";
-import { countdown, dateText, phoneText, t, timesText, won } from "../text";
+import { countdown, dateText, methodText, phoneText, t, timesText, won } from "../text";
 import { openCancel } from "./cancel";
 import { history } from "./history";
 import { keys, openContact, openRotate } from "./key";
@@ -98,7 +98,10 @@ function known(branch: Branch, data: Record): Child {
     [t("colName"), data.name],
     [t("mobile"), data.mobileNum && h("a", { href: `tel:${data.mobileNum}` }, phoneText(data.mobileNum))],
     [t("email"), data.email && h("a", { href: `mailto:${data.email}` }, data.email)],
-    [t("amount"), data.amount || data.method ? [won(data.amount), data.method ? ` · ${data.method}` : ""] : null],
+    [
+      t("amount"),
+      data.amount || data.method ? [won(data.amount), data.method ? ` · ${methodText(data.method)}` : ""] : null,
+    ],
     [t("note"), data.note],
     [t("createdBy"), data.createdBy],
     [t("orderId"), data.orderId && h("code", { class: "long" }, data.orderId)],
