@@ -2078,6 +2078,16 @@ type ReservationRecord struct {
 	CanceledAt  *OptionalInstant `json:"canceledAt"`
 	CashReceipt *CashReceipt     `json:"cashReceipt"`
 
+	// Cleaned The photo that a cleaner took after the stay; null if there is none.
+	Cleaned *struct {
+		// At RFC 3339, UTC.
+		At Instant `json:"at"`
+		By string  `json:"by"`
+
+		// Photo A small JPEG as a data URL.
+		Photo string `json:"photo"`
+	} `json:"cleaned"`
+
 	// Correctable Whether the contact can be corrected.
 	Correctable bool `json:"correctable"`
 
@@ -2781,6 +2791,12 @@ type ListCleaningParams struct {
 	Branch *string `form:"branch,omitempty" json:"branch,omitempty"`
 }
 
+// FinishCleaningJSONBody defines parameters for FinishCleaning.
+type FinishCleaningJSONBody struct {
+	// Data A JPEG, PNG or WebP of at most 6 MB and 25 million pixels. It is encoded again and kept for 30 days in the record of the stay that ended.
+	Data *string `json:"data,omitempty"`
+}
+
 // OpenForCleaningJSONBody defines parameters for OpenForCleaning.
 type OpenForCleaningJSONBody struct {
 	Door string `json:"door"`
@@ -3082,6 +3098,9 @@ type DescribeRoomJSONRequestBody = RoomProfileRequest
 
 // ChangeSettingsJSONRequestBody defines body for ChangeSettings for application/json ContentType.
 type ChangeSettingsJSONRequestBody = SettingsRequest
+
+// FinishCleaningJSONRequestBody defines body for FinishCleaning for application/json ContentType.
+type FinishCleaningJSONRequestBody FinishCleaningJSONBody
 
 // OpenForCleaningJSONRequestBody defines body for OpenForCleaning for application/json ContentType.
 type OpenForCleaningJSONRequestBody OpenForCleaningJSONBody
@@ -3989,10 +4008,19 @@ type ClientInterface interface {
 	// Corresponds with GET /v2/admin/cleaning (the `ListCleaning` operationId).
 	ListCleaning(ctx context.Context, params *ListCleaningParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// FinishCleaning Record that a room was cleaned.
+	// FinishCleaningWithBody Record that a room was cleaned, with a photo of it if there is one.
+	//
+	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v2/admin/cleaning/{branch}/{room}/done (the `FinishCleaning` operationId).
-	FinishCleaning(ctx context.Context, branch BranchCode, room string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	FinishCleaningWithBody(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// FinishCleaning Record that a room was cleaned, with a photo of it if there is one.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v2/admin/cleaning/{branch}/{room}/done (the `FinishCleaning` operationId).
+	FinishCleaning(ctx context.Context, branch BranchCode, room string, body FinishCleaningJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// OpenForCleaningWithBody Open the front doors, or the room if no stay occupies it, and wait for the result. A cleaner receives no PIN.
 	//
@@ -6099,11 +6127,30 @@ func (c *Client) ListCleaning(ctx context.Context, params *ListCleaningParams, r
 	return c.Client.Do(req)
 }
 
-// FinishCleaning Record that a room was cleaned.
+// FinishCleaningWithBody Record that a room was cleaned, with a photo of it if there is one.
+//
+// Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v2/admin/cleaning/{branch}/{room}/done (the `FinishCleaning` operationId).
-func (c *Client) FinishCleaning(ctx context.Context, branch BranchCode, room string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewFinishCleaningRequest(c.Server, branch, room)
+func (c *Client) FinishCleaningWithBody(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewFinishCleaningRequestWithBody(c.Server, branch, room, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// FinishCleaning Record that a room was cleaned, with a photo of it if there is one.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v2/admin/cleaning/{branch}/{room}/done (the `FinishCleaning` operationId).
+func (c *Client) FinishCleaning(ctx context.Context, branch BranchCode, room string, body FinishCleaningJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewFinishCleaningRequest(c.Server, branch, room, body)
 	if err != nil {
 		return nil, err
 	}
@@ -10802,8 +10849,19 @@ func NewListCleaningRequest(server string, params *ListCleaningParams) (*http.Re
 	return req, nil
 }
 
-// NewFinishCleaningRequest constructs an http.Request for the FinishCleaning method
-func NewFinishCleaningRequest(server string, branch BranchCode, room string) (*http.Request, error) {
+// NewFinishCleaningRequest calls the generic FinishCleaning builder with application/json body
+func NewFinishCleaningRequest(server string, branch BranchCode, room string, body FinishCleaningJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewFinishCleaningRequestWithBody(server, branch, room, "application/json", bodyReader)
+}
+
+// NewFinishCleaningRequestWithBody constructs an http.Request for the FinishCleaning method, with any body, and a specified content type
+func NewFinishCleaningRequestWithBody(server string, branch BranchCode, room string, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -10835,10 +10893,12 @@ func NewFinishCleaningRequest(server string, branch BranchCode, room string) (*h
 		return nil, err
 	}
 
-	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
 	if err != nil {
 		return nil, err
 	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -15098,12 +15158,19 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/admin/cleaning (the `ListCleaning` operationId).
 	ListCleaningWithResponse(ctx context.Context, params *ListCleaningParams, reqEditors ...RequestEditorFn) (*ListCleaningResponse, error)
 
-	// FinishCleaningWithResponse Record that a room was cleaned.
+	// FinishCleaningWithBodyWithResponse Record that a room was cleaned, with a photo of it if there is one.
 	//
-	// Returns a wrapper object for the known response body format(s).
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v2/admin/cleaning/{branch}/{room}/done (the `FinishCleaning` operationId).
-	FinishCleaningWithResponse(ctx context.Context, branch BranchCode, room string, reqEditors ...RequestEditorFn) (*FinishCleaningResponse, error)
+	FinishCleaningWithBodyWithResponse(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*FinishCleaningResponse, error)
+
+	// FinishCleaningWithResponse Record that a room was cleaned, with a photo of it if there is one.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/cleaning/{branch}/{room}/done (the `FinishCleaning` operationId).
+	FinishCleaningWithResponse(ctx context.Context, branch BranchCode, room string, body FinishCleaningJSONRequestBody, reqEditors ...RequestEditorFn) (*FinishCleaningResponse, error)
 
 	// OpenForCleaningWithBodyWithResponse Open the front doors, or the room if no stay occupies it, and wait for the result. A cleaner receives no PIN.
 	//
@@ -20471,13 +20538,26 @@ func (c *ClientWithResponses) ListCleaningWithResponse(ctx context.Context, para
 	return ParseListCleaningResponse(rsp)
 }
 
-// FinishCleaningWithResponse Record that a room was cleaned.
+// FinishCleaningWithBodyWithResponse Record that a room was cleaned, with a photo of it if there is one.
 //
-// Returns a wrapper object for the known response body format(s).
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v2/admin/cleaning/{branch}/{room}/done (the `FinishCleaning` operationId).
-func (c *ClientWithResponses) FinishCleaningWithResponse(ctx context.Context, branch BranchCode, room string, reqEditors ...RequestEditorFn) (*FinishCleaningResponse, error) {
-	rsp, err := c.FinishCleaning(ctx, branch, room, reqEditors...)
+func (c *ClientWithResponses) FinishCleaningWithBodyWithResponse(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*FinishCleaningResponse, error) {
+	rsp, err := c.FinishCleaningWithBody(ctx, branch, room, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseFinishCleaningResponse(rsp)
+}
+
+// FinishCleaningWithResponse Record that a room was cleaned, with a photo of it if there is one.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/cleaning/{branch}/{room}/done (the `FinishCleaning` operationId).
+func (c *ClientWithResponses) FinishCleaningWithResponse(ctx context.Context, branch BranchCode, room string, body FinishCleaningJSONRequestBody, reqEditors ...RequestEditorFn) (*FinishCleaningResponse, error) {
+	rsp, err := c.FinishCleaning(ctx, branch, room, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}

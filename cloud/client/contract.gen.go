@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "2026db8b6ca58a4db613aacce7724cfa4666e1c3d41c5126d168d8b292543fe9"
+const Contract = "d0d5aaa38a8bf9cd443f1983637f4284c6dbcc9ea87ba957cb57bb48cedae4ed"

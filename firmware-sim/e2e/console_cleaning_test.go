@@ -1,10 +1,15 @@
 package e2e
 
 import (
+	"bytes"
+	"image"
+	"image/png"
 	"net/url"
+	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -43,6 +48,26 @@ func TestConsoleCleaning(t *testing.T) {
 	if driven := actuations(t, s, "gangnam"); len(driven) != 1 || driven[0].Device != "room_2" {
 		t.Errorf("driven: %+v, want room 2 once", driven)
 	}
+	file := filepath.Join(t.TempDir(), "room.png")
+	var picture bytes.Buffer
+	if err := png.Encode(&picture, image.NewNRGBA(image.Rect(0, 0, 800, 600))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, picture.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.do("choose a photo", chromedp.SetUploadFiles(chromedp.CSS(`input[type=file]`), []string{file}))
+	p.see("사진을 골랐어요")
 	p.press("2번 룸 청소 완료")
 	p.see("지금 청소할 룸이 없어요")
+
+	var id string
+	if err := db.QueryRow(t.Context(), `select reservation_id::text from cleaning_photo`).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	m := console(t, s, "gangnam-manager", "gangnam-demo")
+	m.open("/console/gangnam/day?r=" + id)
+	m.see("청소 완료", "cleaner")
+	m.wait("the photo", `document.querySelector("figure img")?.naturalWidth === 480`)
+	m.survey("console-cleaned")
 }

@@ -22,6 +22,7 @@ type Record struct {
 	Keys    []booking.AccessKey // revoked ones included
 	Cash    money.CashReceipt   // zero: none is wanted
 	Visit   *postgres.Visit     // nil: no guest is known to have entered
+	Cleaned *postgres.CleaningPhoto
 }
 
 // Reservation returns a reservation with its branch, or booking.ErrNoReservation.
@@ -52,6 +53,9 @@ func (s *Service) Complete(ctx context.Context, r Record, by string) (Record, er
 	}
 	r.Cash = cash[r.ID]
 	if r.Visit, err = postgres.VisitOf(ctx, s.DB.Pool, r.ID, s.DB.Now()); err != nil {
+		return r, err
+	}
+	if r.Cleaned, err = postgres.CleaningPhotoOf(ctx, s.DB.Pool, r.ID); err != nil {
 		return r, err
 	}
 	return r, s.Viewed(ctx, by, "reservation.view", target(r.ID), r.Branch.ID)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/base64"
 	"net/http"
 	"strconv"
 	"time"
@@ -51,13 +52,29 @@ func (a *API) cleaningRoom(r *http.Request) (booking.Branch, booking.Room, error
 	return branch, room, nil
 }
 
-// finishCleaning is POST /v2/admin/cleaning/{branch}/{room}/done.
+// cleanedRoute is finishCleaning's.
+const cleanedRoute = "/v2/admin/cleaning/{branch}/{room}/done"
+
+// finishCleaning is POST /v2/admin/cleaning/{branch}/{room}/done, optionally with a photo in base64.
 func (a *API) finishCleaning(w http.ResponseWriter, r *http.Request) error {
 	branch, room, err := a.cleaningRoom(r)
 	if err != nil {
 		return err
 	}
-	if err := a.Backoffice.Cleaned(r.Context(), branch, room, wire.Principal(r).Actor()); err != nil {
+	var body struct {
+		Data *string `json:"data"`
+	}
+	if err := wire.DecodeOptionalUpTo(r, bodyLimit(r), &body); err != nil {
+		return err
+	}
+	var photo []byte
+	if body.Data != nil {
+		photo, err = base64.StdEncoding.DecodeString(*body.Data)
+		if err != nil || len(photo) == 0 {
+			return wire.Malformed("data")
+		}
+	}
+	if err := a.Backoffice.Cleaned(r.Context(), branch, room, photo, wire.Principal(r).Actor()); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)

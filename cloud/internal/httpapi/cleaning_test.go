@@ -1,10 +1,15 @@
 package httpapi_test
 
 import (
+	"bytes"
+	"encoding/base64"
+	"image/jpeg"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -58,8 +63,48 @@ func TestCleaning(t *testing.T) {
 	opens("after the stay", "room")
 	refuses(t, "no such door", unlock("window"))
 	says(t, "the doors of administrators", c.Cleaner.Post(adminUnlock+"gangnam/room/1", nil), notAuthorized)
-	c.Cleaner.Post(room+"/done", nil).OK(t)
+	refuses(t, "no base64", c.Cleaner.Post(room+"/done", map[string]string{"data": "?"}), "data")
+	refuses(t, "no photo", c.Cleaner.Post(room+"/done", map[string]string{"data": "aGk="}), "data")
+	photo := map[string]string{"data": base64.StdEncoding.EncodeToString(jpegOf(t, 800, 600))}
+	says(t, "a photo of an unused room", c.Cleaner.Post("/v2/admin/cleaning/gangnam/2/done", photo),
+		reply{http.StatusConflict, "SettingConflictException", "최근에 이용이 끝난 예약이 없어 사진을 남길 수 없습니다."})
+	if rooms := list(c.Cleaner); len(rooms) != 1 {
+		t.Errorf("after rejected photos: %+v, want room 1", rooms)
+	}
+	c.Cleaner.Post(room+"/done", photo).OK(t)
 	if rooms := list(c.Cleaner); len(rooms) > 0 {
 		t.Errorf("after cleaning: %+v", rooms)
+	}
+
+	// Managers see the photo with the stay, for 30 days.
+	record := "/v2/admin/reservations/" + only(t, s, `select r.id::text from reservation r join room m on m.id = r.room_id where m.no = 1 and r.start_at = $1`, start)
+	seen := func() *struct{ By, Photo string } {
+		t.Helper()
+		var answer struct{ Cleaned *struct{ By, Photo string } }
+		c.Manager.Get(record).OK(t).Into(t, &answer)
+		return answer.Cleaned
+	}
+	cleaned := seen()
+	if cleaned == nil || cleaned.By != "admin:gangnam-cleaner" {
+		t.Fatalf("the record has %+v, want a photo by the cleaner", cleaned)
+	}
+	data, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(cleaned.Photo, "data:image/jpeg;base64,"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size, err := jpeg.DecodeConfig(bytes.NewReader(data)); err != nil || size.Width != 480 {
+		t.Errorf("the photo is %d pixels wide (%v), want 480", size.Width, err)
+	}
+	for _, kept := range []bool{true, false} {
+		at := start.Add(time.Hour + postgres.CleaningPhotoTTL)
+		if !kept {
+			at = at.Add(time.Second)
+		}
+		if err := postgres.DeleteCleaningPhotos(t.Context(), s.DB.Pool, at); err != nil {
+			t.Fatal(err)
+		}
+		if got := seen() != nil; got != kept {
+			t.Errorf("at %s the photo is there: %t, want %t", at, got, kept)
+		}
 	}
 }

@@ -108,6 +108,7 @@ var table = []row{
 	{company.ErrContrast, 400, typeIllegal, "색(color)은 #1b64da 형식이어야 하고, 흰 글자와 흰 배경에서 읽을 수 있게 충분히 어두워야 합니다(명암비 4.5 이상)."},
 	{company.ErrLogo, 400, typeIllegal, "로고(data)는 32KB 이하, 한 변 16~1024픽셀의 PNG 또는 JPEG 그림이어야 합니다."},
 	{gallery.ErrPhoto, 400, typeIllegal, "사진(data)은 6MB 이하, 2,500만 화소 이하, 짧은 변 320픽셀 이상이고 긴 변이 짧은 변의 3배를 넘지 않는 JPEG, PNG 또는 WebP 그림이어야 합니다."},
+	{backoffice.ErrNothingToPhotograph, 409, typeConflict, "최근에 이용이 끝난 예약이 없어 사진을 남길 수 없습니다."},
 	{gallery.ErrFull, 409, typeConflict, "룸마다 사진은 6장까지 올릴 수 있습니다. 다른 사진을 먼저 삭제해 주세요."},
 	{gallery.ErrNoPhoto, 404, typeNotFound, "해당 사진을 찾을 수 없습니다."},
 	{company.ErrNoText, 404, typeNotFound, "해당 약관 버전을 찾을 수 없습니다."},

@@ -14,7 +14,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// photosRoute takes bodies that are larger than those of other endpoints.
+// photosRoute takes bodies that are larger than those of other endpoints, and so does cleanedRoute.
 const photosRoute = "/v2/admin/branches/{branch}/rooms/{room}/photos"
 
 // maxPhotoBody is the size of the largest upload in base64, with its texts.
@@ -22,7 +22,8 @@ const maxPhotoBody = gallery.MaxUpload/3*4 + wire.MaxBody
 
 // bodyLimit returns the size of the largest body of a request in bytes.
 func bodyLimit(r *http.Request) int64 {
-	if strings.TrimPrefix(chi.RouteContext(r.Context()).RoutePattern(), "/api") == photosRoute {
+	switch strings.TrimPrefix(chi.RouteContext(r.Context()).RoutePattern(), "/api") {
+	case photosRoute, cleanedRoute:
 		return maxPhotoBody
 	}
 	return wire.MaxBody

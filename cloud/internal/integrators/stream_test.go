@@ -280,7 +280,7 @@ func (w *writer) cancel(ctx context.Context) error {
 	}
 	bank, number, holder := "20", "1002123456789", "홍길동"
 	_, err = w.staff.AdminCancelWithResponse(ctx, id, &client.AdminCancelParams{BookingStatus: "paid"},
-		client.RefundAccount{RefundReceiveAccountBank: &bank, RefundReceiveAccountNumber: &number, RefundReceiveAccountHolderName: &holder})
+		client.AdminCancelRequest{RefundReceiveAccountBank: &bank, RefundReceiveAccountNumber: &number, RefundReceiveAccountHolderName: &holder})
 	return err
 }
 

@@ -17,13 +17,16 @@ const (
 )
 
 // forget erases names and contacts at the end of their retention, and those that a restored backup brought back. It deletes
-// the keys of order ids that are no longer needed.
+// the keys of order ids and the photos of cleaned rooms that are no longer needed.
 func (s *Service) forget(ctx context.Context) {
 	s.lead(ctx, retentionLock, func(ctx context.Context) error {
 		if err := s.Reserve.KeepOrderKeys(ctx); err != nil {
 			return err
 		}
 		if err := s.Office.EraseAgain(ctx); err != nil {
+			return err
+		}
+		if err := postgres.DeleteCleaningPhotos(ctx, s.DB.Pool, s.DB.Now()); err != nil {
 			return err
 		}
 		for {

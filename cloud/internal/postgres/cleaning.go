@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -55,5 +56,49 @@ func PutCleaned(ctx context.Context, q Querier, room booking.RoomID, now time.Ti
 	_, err := q.Exec(ctx, `
 		insert into room_cleaning (room_id, cleaned_at) values ($1, $2)
 		on conflict (room_id) do update set cleaned_at = greatest(room_cleaning.cleaned_at, excluded.cleaned_at)`, room, now)
+	return err
+}
+
+// CleaningPhoto is what a cleaner photographed after a stay.
+type CleaningPhoto struct {
+	TakenAt time.Time
+	TakenBy string // actor of the audit log
+	Data    []byte // JPEG
+}
+
+// PutCleaningPhoto stores a photo of a room with its last stay that has ended, and reports whether there is such a stay. A
+// later photo replaces it.
+func PutCleaningPhoto(ctx context.Context, q Querier, room booking.RoomID, p CleaningPhoto) (stored bool, err error) {
+	tag, err := q.Exec(ctx, `
+		insert into cleaning_photo (reservation_id, taken_at, taken_by, data)
+		select r.id, $2, $3, $4 from reservation r
+		where r.room_id = $1 and r.state = 'DONE' and r.extends is null
+		  and r.start_at > $2::timestamptz - $5::interval and `+stayEnd+` <= $2
+		order by `+stayEnd+` desc limit 1
+		on conflict (reservation_id) do update
+		set taken_at = excluded.taken_at, taken_by = excluded.taken_by, data = excluded.data`,
+		room, p.TakenAt, p.TakenBy, p.Data, cleaningSpan)
+	return tag.RowsAffected() > 0, err
+}
+
+// CleaningPhotoOf returns the photo that was taken after a stay, or nil.
+func CleaningPhotoOf(ctx context.Context, q Querier, id booking.ReservationID) (*CleaningPhoto, error) {
+	var p CleaningPhoto
+	err := q.QueryRow(ctx, `select taken_at, taken_by, data from cleaning_photo where reservation_id = $1`, id).Scan(&p.TakenAt, &p.TakenBy, &p.Data)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("photo after reservation %d: %w", id, err)
+	}
+	return &p, nil
+}
+
+// CleaningPhotoTTL is how long a photo is kept.
+const CleaningPhotoTTL = 30 * 24 * time.Hour
+
+// DeleteCleaningPhotos deletes the photos whose time has passed.
+func DeleteCleaningPhotos(ctx context.Context, q Querier, now time.Time) error {
+	_, err := q.Exec(ctx, `delete from cleaning_photo where taken_at < $1`, now.Add(-CleaningPhotoTTL))
 	return err
 }

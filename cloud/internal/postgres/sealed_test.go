@@ -22,6 +22,7 @@ var hashes = map[string]bool{
 	"refund_link.token_hash":   true,
 	"passkey.credential_id":    true, "passkey_ceremony.challenge_hash": true,
 	"company.logo": true, "room_photo_file.data": true, // public
+	"cleaning_photo.data": true, // a room between stays, for 30 days
 }
 
 // Every bytea column must be listed here or in SealedColumns; otherwise a rotation of the encryption key would omit it.

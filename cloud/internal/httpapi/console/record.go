@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -59,6 +60,13 @@ type wireStay struct {
 	LeftAt    *string `json:"leftAt"`
 }
 
+// wireCleaned is the photo that a cleaner took after the stay.
+type wireCleaned struct {
+	At    string `json:"at"`
+	By    string `json:"by"`
+	Photo string `json:"photo"` // data URL
+}
+
 // wireKey is a key without its text.
 type wireKey struct {
 	ID         string  `json:"id"`
@@ -109,6 +117,7 @@ func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 		Cancelable      bool          `json:"cancelable"`
 		History         []wireHistory `json:"history"`
 		Stay            *wireStay     `json:"stay"`
+		Cleaned         *wireCleaned  `json:"cleaned"`
 
 		CashReceipt *wire.IssuedReceipt `json:"cashReceipt"`
 	}{
@@ -127,6 +136,10 @@ func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 	}
 	if d.Visit != nil {
 		record.Stay = &wireStay{*wire.Instant(d.Visit.EnteredAt), wire.Nullable(d.Visit.ByKey), moment(d.Visit.LeftAt)}
+	}
+	if d.Cleaned != nil {
+		record.Cleaned = &wireCleaned{*wire.Instant(d.Cleaned.TakenAt), d.Cleaned.TakenBy,
+			"data:image/jpeg;base64," + base64.StdEncoding.EncodeToString(d.Cleaned.Data)}
 	}
 	if d.State == booking.Done {
 		record.RefundUntil = wire.Instant(d.RefundDeadline())

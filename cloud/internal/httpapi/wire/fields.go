@@ -107,8 +107,11 @@ func DecodeUpTo(r *http.Request, limit int64, body any) error {
 }
 
 // DecodeOptional is Decode for operations whose body may be absent.
-func DecodeOptional(r *http.Request, body any) error {
-	raw, err := ReadBody(r)
+func DecodeOptional(r *http.Request, body any) error { return DecodeOptionalUpTo(r, MaxBody, body) }
+
+// DecodeOptionalUpTo is DecodeOptional for operations with a limit of their own, in bytes.
+func DecodeOptionalUpTo(r *http.Request, limit int64, body any) error {
+	raw, err := ReadUpTo(r, limit)
 	if err != nil || len(raw) == 0 {
 		return err
 	}

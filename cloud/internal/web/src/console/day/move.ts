@@ -7,7 +7,7 @@ import { h, when } from "../../core/dom";
 import { computed, signal } from "../../core/signal";
 import { attempt, button, check, dialog, field, input, select, toastWithUndo } from "../parts";
 import type { Branch } from "../session";
-import { dateText, span, t, timesText, won } from "../text";
+import { dateText, phoneText, span, t, timesText, won } from "../text";
 import { type Block, type Day, fetchDay, longest, obstacle, toBlock } from "./model";
 import { fetchRecord } from "./record";
 
@@ -109,7 +109,7 @@ export function openMove(
         });
       return [
         when(changed, () => h("p", { class: "notice", role: "alert" }, () => changed())),
-        h("p", { class: "lead" }, [block.name, block.mobile].filter(Boolean).join(" · ")),
+        h("p", { class: "lead" }, [block.name, phoneText(block.mobile)].filter(Boolean).join(" · ")),
         h(
           "dl",
           { class: "fromto" },

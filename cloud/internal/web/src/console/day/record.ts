@@ -15,7 +15,7 @@ import { openOutside, openPartRefund } from "../refund";
 import { type Branch, mayBook, mayChange } from "../session";
 import { countdown, dateText, methodText, phoneText, t, timesText, won } from "../text";
 import { openCancel } from "./cancel";
-import { history } from "./history";
+import { history, who } from "./history";
 import { keys, openContact, openRotate } from "./key";
 import { type Block, fetchDay, kindText, toBlock } from "./model";
 import { openMove } from "./move";
@@ -60,6 +60,7 @@ function view(branch: Branch, data: Readable<Record>, refresh: () => void): Chil
     () => waiting(data()),
     () => (mayBook() ? actions(branch, data(), block(), refresh) : null),
     () => known(branch, data()),
+    () => cleaned(branch, data()),
     () => keys(branch, data(), refresh),
     h("h3", null, t("historyTitle")),
     () => history(branch, data().history, mayBook() ? refresh : null),
@@ -117,6 +118,17 @@ function known(branch: Branch, data: Record): Child {
     ],
     [t("cashReceipt"), data.cashReceipt && cashReceipt(data.cashReceipt)],
   ]);
+}
+
+/** The photo that a cleaner took after the stay. */
+function cleaned(branch: Branch, { cleaned, roomNo }: Record): Child {
+  if (!cleaned) return null;
+  return h(
+    "figure",
+    null,
+    h("img", { class: "photo", src: cleaned.photo, alt: t("cleanedPhoto", { n: roomNo }) }),
+    h("figcaption", null, `${t("cleanedAt")} · ${wallTime(branch, cleaned.at)} · ${who(cleaned.by)}`),
+  );
 }
 
 /** An instant in the branch's time zone. */
