@@ -19,7 +19,7 @@ func TestCleaning(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
 	c := newCast(t, s) // with a paid hour in room 1
-	start := slot(s, 3*time.Hour)
+	start := c.start
 	waitOnline(t, connectAgent(t, s, "gangnam", protocol.Inventory{}))
 	const room = "/v2/admin/cleaning/gangnam/1"
 	unlock := func(door string) servicetest.Answer {

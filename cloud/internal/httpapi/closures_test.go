@@ -21,7 +21,7 @@ func TestClosures(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
 	c := newCast(t, s) // with a paid hour in room 1, three hours from now
-	day := slot(s, 3*time.Hour)
+	day := c.start
 	guest := s.Client(t)
 	guest.Post("/reservation", holdBody(2, day, time.Hour)).OK(t)
 	body := func(preview bool) map[string]any {

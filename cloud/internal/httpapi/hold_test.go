@@ -45,7 +45,7 @@ func TestHold(t *testing.T) {
 	c := newCast(t, servicetest.Start(t)) // with a paid hour in room 1, from start
 	s := c.s
 	const minute = time.Minute
-	start := slot(s, 3*time.Hour)
+	start := c.start
 	hold := func(room int, from, length time.Duration) servicetest.Answer {
 		t.Helper()
 		return s.Client(t).Post("/reservation", holdBody(room, start.Add(from), length))
