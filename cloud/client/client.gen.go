@@ -1947,6 +1947,9 @@ type Receipt struct {
 	MobileNum     string  `json:"mobileNum"`
 	PaymentMethod string  `json:"paymentMethod"`
 
+	// Photo The first photo of the room.
+	Photo *RoomPhoto `json:"photo"`
+
 	// ReceiptURL The payment provider's receipt.
 	ReceiptURL *string `json:"receiptUrl"`
 

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "d0d5aaa38a8bf9cd443f1983637f4284c6dbcc9ea87ba957cb57bb48cedae4ed"
+const Contract = "d52a4d29d70ab462a2b401f6db6a5cb07dd2ce1f81bcb8b52ed5a633b822dbcd"

@@ -1,13 +1,20 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
+	"image"
+	"image/jpeg"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp"
 )
 
 // TestConsoleSettings saves every form of a branch's settings and checks what customers see afterwards.
@@ -45,6 +52,8 @@ func TestConsoleSettings(t *testing.T) {
 		}
 		return day.Format(time.DateOnly)
 	}
+
+	t.Run("photos and texts of a room", func(t *testing.T) { roomShowcase(t, p.with(t), soon) })
 
 	p.fill("전화", "02-0000-9999")
 	p.fill("예약 가능 기간(일)", "45")
@@ -283,6 +292,54 @@ func TestConsoleSettings(t *testing.T) {
 
 	p.open("/console/hongdae/audit")
 	p.see("설정 변경", "룸 정보 변경", "채널 추가", "내보내기 링크 발급", "채널 켜기/끄기")
+}
+
+// roomShowcase adds a photo, a description and amenities to room 3 in the console, and looks at them as a guest.
+func roomShowcase(t *testing.T, p *page, date string) {
+	file := filepath.Join(t.TempDir(), "photo.jpg")
+	large := image.NewRGBA(image.Rect(0, 0, 3000, 2000)) // the console makes it smaller
+	for i := range large.Pix {
+		large.Pix[i] = byte(i / 4 / 3000 % 256)
+	}
+	var data bytes.Buffer
+	if err := jpeg.Encode(&data, large, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, data.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.press("사진과 소개 3번 룸")
+	p.see("3번 룸의 사진과 소개")
+	p.do("choose the photo", chromedp.SetUploadFiles(chromedp.CSS(`dialog input[type=file]`), []string{file}))
+	p.fill("사진 설명", "창가의 소파")
+	p.fill("사진 설명(영어)", "A sofa by the window")
+	p.press("사진 추가")
+	p.wait("the photo", `document.querySelector("dialog .photos img")?.naturalWidth === 480`)
+	p.fill("소개", "조용한 안쪽 룸이에요.")
+	p.fill("소개(영어)", "A quiet room at the back.")
+	p.fill("편의 시설", "빔 프로젝터\n안마 의자")
+	p.fill("편의 시설(영어)", "Projector")
+	p.press("저장")
+	p.see("편의 시설이 한국어는 2개, 영어는 1개예요")
+	p.fill("편의 시설(영어)", "Projector\nMassage chair")
+	p.survey("console-settings-showcase")
+	p.on(desktop).press("저장")
+	p.wait("the dialog is closed", `!document.querySelector("dialog[open]")`)
+
+	guest := p.another(t)
+	guest.open("/?lang=en")
+	guest.wait("the photo of the branch", `document.querySelector('a[href="/b/hongdae"] img[alt="A sofa by the window"]')?.naturalWidth > 0`)
+	guest.look("home-photo")
+	guest.open("/b/hongdae/" + date + "?lang=en")
+	guest.wait("the photo of the room", `document.querySelector(".card.room img")?.complete && document.querySelector("main").innerText.includes("Massage chair")`)
+	moved := value[float64](guest, `new Promise(done => { let sum = 0;
+		new PerformanceObserver(list => { for (const e of list.getEntries()) if (!e.hadRecentInput) sum += e.value }).observe({type: "layout-shift", buffered: true});
+		requestAnimationFrame(() => setTimeout(() => done(sum))) })`)
+	t.Logf("the layout of the rooms with a photo moved by %.4f", moved)
+	guest.look("rooms-photo")
+	guest.on(phone).press("Room 3")
+	guest.see("A quiet room at the back.")
+	guest.look("picker-photo", phone)
 }
 
 // phone returns the phone number in the form of the settings.

@@ -61,6 +61,11 @@ func (s *Service) Covers(ctx context.Context, branches []booking.BranchID) (map[
 	return postgres.BranchCovers(ctx, s.DB.Pool, branches)
 }
 
+// Cover returns the first photo of a room, or nil.
+func (s *Service) Cover(ctx context.Context, room booking.RoomID) (*booking.Photo, error) {
+	return postgres.RoomCover(ctx, s.DB.Pool, room)
+}
+
 // File returns a stored JPEG file, or nil if there is none with that name.
 func (s *Service) File(ctx context.Context, name string) ([]byte, error) {
 	return postgres.PhotoFile(ctx, s.DB.Pool, name)

@@ -191,7 +191,7 @@ func (a *API) quoteRefund(w http.ResponseWriter, r *http.Request) error {
 // returns the fields of POST /payment/confirm and
 //
 //	{status (DONE, WAITING_FOR_DEPOSIT, CANCELED), amount, doorlockKey, keyLink, receiptUrl,
-//	 keyMessage (sending, sent, failed; of the message with the key), correctable}   the last four before it nullable
+//	 keyMessage (sending, sent, failed; of the message with the key), correctable, photo (of the room)}
 //
 // A confirmation in progress returns 503 PaymentPendingException; no purchase returns 401 ResourceTimeOutException.
 func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
@@ -209,6 +209,10 @@ func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	cover, err := a.Gallery.Cover(r.Context(), receipt.Room)
+	if err != nil {
+		return err
+	}
 	answer := struct {
 		confirmed
 		Status      string  `json:"status"`
@@ -219,12 +223,14 @@ func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
 		KeyMessage  *string `json:"keyMessage"`
 		Correctable bool    `json:"correctable"`
 
+		Photo       *wirePhoto          `json:"photo"`
 		CashReceipt *wire.IssuedReceipt `json:"cashReceipt,omitempty"`
 	}{
 		confirmed: wireConfirmed(receipt), Status: wireStatus(receipt.Reservation), Price: receipt.Amount,
 		DoorlockKey: wire.Nullable(receipt.DoorlockKey), KeyLink: a.keyLink(receipt.DoorlockKey),
 		ReceiptURL: wire.Nullable(receipt.Payment.ReceiptURL), CashReceipt: cashReceipt(receipt),
 		KeyMessage: wire.Nullable(keyMessages[delivery.KeyMessage]), Correctable: delivery.Correctable,
+		Photo: nullablePhoto(cover),
 	}
 	answer.ofExtension(receipt.Reservation)
 	return wire.WriteData(w, answer)

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/base64"
 	"net/http"
 	"strings"
 	"testing"
@@ -70,6 +71,7 @@ type receiptAnswer struct {
 	Branch, RoomNo, Status, PaymentMethod string
 	Amount                                int
 	DoorlockKey, KeyLink                  *string
+	Photo                                 *photoOfRoom
 }
 
 func TestReceiptOfACardLeadsToTheKey(t *testing.T) {
@@ -88,6 +90,14 @@ func TestReceiptOfACardLeadsToTheKey(t *testing.T) {
 		t.Fatalf("receipt: %+v", receipt)
 	}
 	s.Client(t).Get("/v2/receipt").Fails(t, http.StatusUnauthorized, "ResourceTimeOutException", "")
+	if receipt.Photo != nil {
+		t.Errorf("photo of a room without one: %+v", receipt.Photo)
+	}
+	s.Admin(t, "hq", "hq-demo").Post("/v2/admin/branches/gangnam/rooms/1/photos", map[string]any{
+		"data": base64.StdEncoding.EncodeToString(jpegOf(t, 480, 320)), "alt": map[string]string{"ko": "소파", "en": "Sofa"}}).OK(t)
+	if c.Get("/v2/receipt").OK(t).Into(t, &receipt); receipt.Photo == nil || receipt.Photo.Alt["ko"] != "소파" {
+		t.Errorf("photo of the receipt: %+v", receipt.Photo)
+	}
 
 	var key struct {
 		Branch, RoomNo, State, StartDateTime, WindowFrom, ServerTime string

@@ -49,6 +49,13 @@ func toWirePhoto(p booking.Photo) wirePhoto {
 	return photo
 }
 
+func nullablePhoto(p *booking.Photo) *wirePhoto {
+	if p == nil {
+		return nil
+	}
+	return new(toWirePhoto(*p))
+}
+
 // showRooms is GET /v2/branches/{branch}/rooms: what the rooms show to guests.
 func (a *API) showRooms(w http.ResponseWriter, r *http.Request) error {
 	branch, err := a.Backoffice.Branch(r.Context(), chi.URLParam(r, "branch"))

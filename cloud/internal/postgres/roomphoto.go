@@ -73,6 +73,20 @@ func BranchCovers(ctx context.Context, q Querier, branches []booking.BranchID) (
 	return covers, nil
 }
 
+// RoomCover returns the first photo of a room, or nil.
+func RoomCover(ctx context.Context, q Querier, room booking.RoomID) (*booking.Photo, error) {
+	var photo booking.Photo
+	err := q.QueryRow(ctx, `select h.id, h.alt_ko, h.alt_en, `+photoFiles+` from room_photo h where h.room_id = $1 order by h.id limit 1`, room).
+		Scan(&photo.ID, &photo.Alt.Ko, &photo.Alt.En, &photo.Files)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("photo of room %d: %w", room, err)
+	}
+	return &photo, nil
+}
+
 // PhotoFile returns the data of a stored file, or nil.
 func PhotoFile(ctx context.Context, q Querier, name string) (data []byte, err error) {
 	err = q.QueryRow(ctx, `select data from room_photo_file where name = $1 limit 1`, name).Scan(&data)

@@ -10,6 +10,7 @@ import { price } from "./rooms";
 import { type Branch, mayChange } from "./session";
 import type { Settings } from "./settings";
 import { openPrices } from "./settings-prices";
+import { openShowcase } from "./settings-showcase";
 import { t } from "./text";
 
 type Room = Schemas["RoomSettings"];
@@ -67,6 +68,7 @@ function actions(branch: Branch, r: Room, refresh: () => Promise<void>): Child {
     { class: "row" },
     act(t("edit"), () => openRoom(branch, r, refresh)),
     act(t("priceRules"), () => openPrices(branch, r.roomNo)),
+    act(t("showcase"), () => openShowcase(branch, r.roomNo)),
     r.lock === "none"
       ? null
       : act(t("setPin"), () => openPIN(branch, `room_${r.roomNo}`, t("roomNo", { n: r.roomNo }), refresh)),

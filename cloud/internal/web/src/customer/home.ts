@@ -10,6 +10,7 @@ import { giveUp } from "./purchase";
 import { recent } from "./recent";
 import { button, fetched, heading } from "./screen";
 import { type BranchNow, branchName, getBranchesNow } from "./service";
+import { thumbnail } from "./showcase";
 import { t } from "./text";
 
 export function home(): Child {
@@ -103,6 +104,7 @@ const card = (b: BranchNow): Child =>
   h(
     "a",
     { class: "card row", href: `/b/${b.branch}` },
+    b.photo ? thumbnail(b.photo) : null,
     h(
       "span",
       null,

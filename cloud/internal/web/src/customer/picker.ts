@@ -13,7 +13,7 @@ import { t, timesText } from "./text";
 
 const hour = 60;
 
-export function picker(d: Day, room: Room, choice: Signal<Choice | null>): Child {
+export function picker(d: Day, room: Room, choice: Signal<Choice | null>, showcase: Child): Child {
   choice.set(null);
   const starts = computed(() => startsOf(d, room));
   const hours = computed(() => [...new Set(starts().map((m) => Math.floor(m / hour) * hour))]);
@@ -40,6 +40,7 @@ export function picker(d: Day, room: Room, choice: Signal<Choice | null>): Child
           cross(),
         ),
       ),
+      showcase,
       h("h3", null, t("startTitle")),
       h(
         "div",

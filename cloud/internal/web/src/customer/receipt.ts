@@ -23,6 +23,7 @@ import {
   getReceipt,
   type Receipt,
 } from "./service";
+import { cover } from "./showcase";
 import { countdown, dateText, t, timesText, won } from "./text";
 
 const pendingInterval = 3000; // ms between checks for a deposit, and for the delivery of the key
@@ -104,6 +105,7 @@ async function elsewhere(): Promise<Found | null> {
           receiptUrl: null,
           keyMessage: null,
           correctable: false,
+          photo: null,
         },
       }
     : null;
@@ -161,6 +163,7 @@ function done(shown: Readable<Found>, refresh: () => Promise<unknown>): Child {
     sign(check(), "good"),
     heading(t("doneTitle"), () => deliveryText(shown().receipt)),
     r.correctable ? correction(shown, refresh) : null,
+    cover(r.photo ?? undefined),
     facts(whatWasBought(shown.peek())),
     deadline >= inZone(branch.timeZone)
       ? note(t("refundDeadline", { time: `${dateText(deadline)} ${clockOf(deadline)}` }), "good")

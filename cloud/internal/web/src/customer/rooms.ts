@@ -17,6 +17,7 @@ import { giveUp } from "./purchase";
 import { alert, fetched, heading, link } from "./screen";
 import { seller } from "./seller";
 import { type Branch, branchName, type CalendarDay, getBranch, getCalendar, getDay } from "./service";
+import { amenities, cover, getShowcase, type Showcase, showsAnything, wholeShowcase } from "./showcase";
 import { dateText, span, t, won } from "./text";
 import { timetable } from "./timetable";
 
@@ -26,17 +27,24 @@ interface Found {
   branch: Branch;
   day: CalendarDay | undefined;
   slots: Availability;
+  showcase: Showcase;
 }
 
 export function roomsPage({ branch = "", date = "" }: Record<string, string>): Child {
   giveUp();
   const at = parseDate(date);
   if (Number.isNaN(at)) return missing();
+  let kept: Promise<Showcase> | undefined; // the slots are fetched again and again, the photos once
+  const showcase = () => (kept ??= getShowcase(branch));
   const found = resource(async (): Promise<Found | null> => {
     const b = await getBranch(branch);
     if (!b) return null;
-    const [days, slots] = await Promise.all([getCalendar(branch, date.slice(0, 7)), getDay(branch, date)]);
-    return { branch: b, day: days.find((d) => d.date === date), slots };
+    const [days, slots, shown] = await Promise.all([
+      getCalendar(branch, date.slice(0, 7)),
+      getDay(branch, date),
+      showcase(),
+    ]);
+    return { branch: b, day: days.find((d) => d.date === date), slots, showcase: shown };
   });
   whileSeen(refetch, () => void found.refresh());
   return fetched(found, (data) => {
@@ -49,11 +57,18 @@ export function roomsPage({ branch = "", date = "" }: Record<string, string>): C
       at,
       now.day,
       computed(() => data()!.slots),
+      now.showcase,
     );
   });
 }
 
-function screen(b: Branch, date: Minute, status: CalendarDay | undefined, slots: Readable<Availability>): Child {
+function screen(
+  b: Branch,
+  date: Minute,
+  status: CalendarDay | undefined,
+  slots: Readable<Availability>,
+  showcase: Showcase,
+): Child {
   const time = ticking();
   const now = computed(() => inZone(b.timeZone, time()));
   const d: Day = { branch: b.branch, date, slots, now };
@@ -85,7 +100,9 @@ function screen(b: Branch, date: Minute, status: CalendarDay | undefined, slots:
           h("p", { lang: "ko" }, status.reason ?? ""),
           link(t("pickOther"), `/b/${b.branch}`, "primary"),
         )
-      : match(wide(), (isWide) => (isWide ? timetable(d, choice) : cards(d, choice))),
+      : match(wide(), (isWide) =>
+          isWide ? [timetable(d, choice), showcases(d, showcase)] : cards(d, choice, showcase),
+        ),
   ];
 }
 
@@ -114,7 +131,21 @@ function dateNav(b: Branch, date: Minute, now: Minute): Child {
   );
 }
 
-function cards(d: Day, choice: Signal<Choice | null>): Child {
+/** The photos and texts of the rooms below the timetable. */
+function showcases(d: Day, showcase: Showcase): Child {
+  const rooms = d.slots.peek().rooms.flatMap((r) => showcase.get(r.roomNo) ?? []);
+  return rooms.some(showsAnything)
+    ? h(
+        "ul",
+        { class: "showcases" },
+        rooms
+          .filter(showsAnything)
+          .map((r) => h("li", { class: "card room" }, h("h2", null, t("room", { no: r.roomNo })), wholeShowcase(r))),
+      )
+    : null;
+}
+
+function cards(d: Day, choice: Signal<Choice | null>, showcase: Showcase): Child {
   const open = () => query().get("room");
   return [
     h(
@@ -123,12 +154,12 @@ function cards(d: Day, choice: Signal<Choice | null>): Child {
       each(
         () => d.slots().rooms,
         (r) => r.roomNo,
-        (r) => h("li", null, card(d, r)),
+        (r) => h("li", null, card(d, r, showcase)),
       ),
     ),
     match(open, (no) => {
       const room = no === null ? undefined : d.slots.peek().room(no);
-      return room?.enabled ? picker(d, room, choice) : null;
+      return room?.enabled ? picker(d, room, choice, wholeShowcase(showcase.get(room.roomNo))) : null;
     }),
   ];
 }
@@ -137,11 +168,12 @@ function cards(d: Day, choice: Signal<Choice | null>): Child {
 const firstFree = (d: Day, room: Room) =>
   d.slots().firstFree(room, Math.max(d.date, slotOf(d.now())), d.date + day, d.now());
 
-function card(d: Day, room: Readable<Room>): Child {
+function card(d: Day, room: Readable<Room>, showcase: Showcase): Child {
   const { roomNo, grade, machine } = room.peek();
   const from = smallest(room.peek());
   const first = () => (room().enabled ? firstFree(d, room()) : null);
   const inside = (): Child => [
+    cover(showcase.get(roomNo)?.photos[0]),
     h(
       "span",
       { class: "row" },
@@ -149,6 +181,7 @@ function card(d: Day, room: Readable<Room>): Child {
       grade ? h("span", { class: "badge" }, grade) : null,
     ),
     h("span", { class: "dim", lang: "ko" }, machine),
+    amenities(showcase.get(roomNo)),
     () => strip(d, room()),
     h(
       "span",

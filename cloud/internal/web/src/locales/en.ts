@@ -44,6 +44,8 @@ export const en: Texts = {
   freeAt: "Free from {time} today",
   fullToday: "Fully booked today",
   closedToday: "Closed today",
+  photos: "Photos",
+  amenities: "Amenities",
   branchOffline: "We have no connection to this branch right now. You can still book.",
   recentTitle: "You have just made a booking",
   recentLink: "See the booking",

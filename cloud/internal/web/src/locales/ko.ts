@@ -42,6 +42,8 @@ export const ko = {
   freeAt: "오늘 {time}부터 예약 가능",
   fullToday: "오늘은 예약이 모두 찼어요",
   closedToday: "오늘은 쉬어요",
+  photos: "사진",
+  amenities: "편의 시설",
   branchOffline: "지금 지점과 연결이 끊겨 있어요. 예약은 할 수 있어요.",
   recentTitle: "방금 예약하신 내역이 있어요",
   recentLink: "예약 내역 보기",

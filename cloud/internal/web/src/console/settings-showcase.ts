@@ -1,0 +1,187 @@
+// Photos, a description and amenities of a room, in Korean and English.
+
+import { api } from "../core/api";
+import { type Child, h } from "../core/dom";
+import type { Schemas } from "../core/interface";
+import { type Readable, type Signal, signal } from "../core/signal";
+import { attempt, button, dialog, explain, field, input, toast } from "./parts";
+import type { Branch } from "./session";
+import { english, t } from "./text";
+
+type Profile = Schemas["RoomProfiles"]["rooms"][number];
+type Photo = Schemas["RoomPhoto"];
+
+const maxPhotos = 6;
+/** Longer side of an upload in pixels, somewhat more than the service keeps. */
+const longSide = 2400;
+
+const read = async (branch: Branch, roomNo: string): Promise<Profile> => {
+  const { rooms } = await api.get<Schemas["RoomProfiles"]>(`/v2/branches/${branch.branch}/rooms`);
+  return rooms.find((r) => r.roomNo === roomNo)!;
+};
+
+export async function openShowcase(branch: Branch, roomNo: string): Promise<void> {
+  const address = `/v2/admin/branches/${branch.branch}/rooms/${roomNo}`;
+  let profile: Profile;
+  try {
+    profile = await read(branch, roomNo);
+  } catch (error) {
+    toast(explain(error), "bad");
+    return;
+  }
+  dialog(t("showcaseTitle", { n: roomNo }), (close) => {
+    const photos = signal(profile.photos);
+    const refresh = async () => photos.set((await read(branch, roomNo)).photos);
+    return [photosPart(address, photos, refresh), textsPart(address, profile, close)];
+  });
+}
+
+function photosPart(address: string, photos: Readable<Photo[]>, refresh: () => Promise<void>): Child {
+  const { run, view } = attempt();
+  const ko = signal("");
+  const en = signal("");
+  const file = signal<File | null>(null);
+  const choose = h("input", {
+    type: "file",
+    accept: "image/jpeg,image/png,image/webp",
+    onchange: () => file.set(choose.files?.[0] ?? null),
+  });
+  const add = () =>
+    run(async () => {
+      await api.post(`${address}/photos`, {
+        data: await uploadOf(file.peek()!),
+        alt: { ko: ko.peek().trim(), en: en.peek().trim() },
+      });
+      choose.value = "";
+      file.set(null);
+      ko.set("");
+      en.set("");
+      await refresh();
+      toast(t("photoAdded"));
+    });
+  const remove = (photo: Photo) =>
+    run(async () => {
+      await api.delete(`${address}/photos/${photo.id}`);
+      await refresh();
+      toast(t("deleted"));
+    });
+  return [
+    h("h3", null, t("photos")),
+    () =>
+      h(
+        "ul",
+        { class: "photos" },
+        photos().map((p) =>
+          h(
+            "li",
+            null,
+            thumbnail(p),
+            button(t("delete"), () => remove(p), { label: nameOf(p) }),
+          ),
+        ),
+      ),
+    () =>
+      photos().length >= maxPhotos
+        ? h("p", { class: "hint" }, t("photosFull"))
+        : h(
+            "div",
+            { class: "form" },
+            field(t("photoFile"), choose, t("photoHint")),
+            field(t("altKo"), input(ko, { maxlength: 100 }), t("altHint")),
+            field(t("altEn"), input(en, { maxlength: 100, lang: "en" })),
+            button(t("photoAdd"), add, { disabled: () => !file() || !ko().trim() || !en().trim() }),
+          ),
+    view(),
+  ];
+}
+
+const nameOf = (p: Photo): string => `${t("delete")} ${altOf(p)}`;
+const altOf = (p: Photo): string => (english() ? p.alt.en : p.alt.ko);
+
+const thumbnail = (p: Photo): HTMLElement => {
+  const { url, width, height } = p.sources[0]!;
+  return h("img", { src: url, width, height, alt: altOf(p) });
+};
+
+function textsPart(address: string, profile: Profile, close: () => void): Child {
+  const { run, view } = attempt();
+  const differs = signal("");
+  const description = { ko: signal(profile.description.ko), en: signal(profile.description.en) };
+  const amenities = {
+    ko: signal(profile.amenities.map((a) => a.ko).join("\n")),
+    en: signal(profile.amenities.map((a) => a.en).join("\n")),
+  };
+  const save = () => {
+    const [ko, en] = [linesOf(amenities.ko.peek()), linesOf(amenities.en.peek())];
+    differs.set(ko.length === en.length ? "" : t("amenitiesDiffer", { ko: ko.length, en: en.length }));
+    if (differs.peek()) return;
+    return run(async () => {
+      await api.put(`${address}/profile`, {
+        description: { ko: description.ko.peek(), en: description.en.peek() },
+        amenities: ko.map((text, i) => ({ ko: text, en: en[i] })),
+      });
+      toast(t("saved"));
+      close();
+    });
+  };
+  return [
+    h(
+      "div",
+      { class: "form" },
+      field(t("descriptionKo"), area(description.ko, 500)),
+      field(t("descriptionEn"), area(description.en, 500, "en")),
+      field(t("amenitiesKo"), area(amenities.ko, 400), t("amenitiesHint")),
+      field(t("amenitiesEn"), area(amenities.en, 400, "en")),
+    ),
+    h("div", { class: "problem", role: "alert" }, () => differs()),
+    view(),
+    h(
+      "div",
+      { class: "footer" },
+      button(t("back"), close, { kind: "plain" }),
+      button(t("save"), save, { kind: "primary" }),
+    ),
+  ];
+}
+
+const area = (value: Signal<string>, maxlength: number, lang: string | null = null): HTMLElement =>
+  h("textarea", {
+    rows: 3,
+    maxlength,
+    lang,
+    value: () => value(),
+    oninput: (e: Event) => value.set((e.target as HTMLTextAreaElement).value),
+  });
+
+const linesOf = (text: string): string[] =>
+  text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
+
+/** The photo in base64. A large one is made smaller first, so that it also passes a slow network. */
+async function uploadOf(file: File): Promise<string> {
+  return base64(await shrunk(file).catch(() => file)); // the service rejects a file that no browser reads
+}
+
+async function shrunk(file: File): Promise<Blob> {
+  const photo = await createImageBitmap(file); // turned as its EXIF asks
+  const scale = longSide / Math.max(photo.width, photo.height);
+  if (scale >= 1) return file;
+  const canvas = h("canvas", { width: Math.round(photo.width * scale), height: Math.round(photo.height * scale) });
+  const context = canvas.getContext("2d")!;
+  context.fillStyle = "#fff";
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(photo, 0, 0, canvas.width, canvas.height);
+  return new Promise((resolve, reject) => {
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("no picture"))), "image/jpeg", 0.9);
+  });
+}
+
+const base64 = (data: Blob): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(String(reader.result).replace(/^[^,]*,/, ""));
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(data);
+  });
