@@ -33,7 +33,12 @@ export function picker(d: Day, room: Room, choice: Signal<Choice | null>, showca
       h(
         "div",
         { class: "row" },
-        h("h2", { id: "sheet-title" }, t("room", { no: room.roomNo }), h("span", { class: "dim", lang: "ko" }, room.machine)),
+        h(
+          "h2",
+          { id: "sheet-title" },
+          t("room", { no: room.roomNo }),
+          h("span", { class: "dim", lang: "ko" }, room.machine),
+        ),
         h(
           "button",
           { type: "button", class: "icon-button", "aria-label": t("close"), onclick: () => closeDialog(dialog) },
