@@ -250,8 +250,8 @@ func setTurnover(s *shop, admin *moneytest.Buyer, room, minutes int) (moneytest.
 }
 
 // tooClose lists the pairs of live reservations of different stays between which the turnover of their room is missing. An
-// extension that is not confirmed, and whose stay was cancelled or has moved elsewhere, never is (rule.Snapshot.Obsolete): it
-// opens no door and needs no turnover before it.
+// extension that is not confirmed, and whose stay was cancelled or has moved, never is: moving a stay abandons it, see
+// TestMoveDuringAnExtension. It opens no door and needs no turnover before it.
 const tooClose = `
 	select coalesce(string_agg(format('%s %s %s to %s (%s), %s %s %s (%s)', a.id, a.state, a.start_at, a.end_at, a.occupied,
 	                                  b.id, b.state, b.start_at, b.occupied), '; '), '') from reservation a join reservation b on b.room_id = a.room_id and b.start_at >= a.start_at and b.id <> a.id
@@ -260,7 +260,7 @@ const tooClose = `
 	where a.state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')
 	  and b.state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')
 	  and (b.extends is null or b.state = 'DONE' or exists (select from reservation root where root.id = b.extends
-	       and root.room_id = b.room_id and coalesce(root.stay_end, root.end_at) >= b.start_at
+	       and root.room_id = b.room_id and root.start_at < b.start_at and coalesce(root.stay_end, root.end_at) >= b.start_at
 	       and root.state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')))
 	  and b.start_at < a.end_at + make_interval(mins => m.turnover_minutes) and $1`
 

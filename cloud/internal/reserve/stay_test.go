@@ -381,6 +381,48 @@ func TestMoveExtended(t *testing.T) {
 	g.wantEnd(t, s, start.Add(4*time.Hour))
 }
 
+// TestMoveDuringAnExtension moves a stay while the outcome of its extension's payment is unknown. The extension does not follow
+// the stay any more, so it is refunded.
+func TestMoveDuringAnExtension(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	admin := s.buyer()
+	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]struct {
+		rooms int // further
+		by    time.Duration
+	}{"later": {0, 26 * time.Hour}, "earlier": {0, -2 * time.Hour}, "another room": {1, 30 * time.Hour}} {
+		g := s.guest(t, sandbox.MethodCard)
+		order := g.hold(t, s, g.end().Add(20*time.Minute))
+		s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultDropAfterCommit})
+		s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Status: 503, Times: -1})
+		key, err := s.Sandbox.Authenticate(sandbox.Checkout{OrderID: order.OrderID, Amount: order.Amount, Method: sandbox.MethodCard})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.answer(t, g.Buyer, "/payment/confirm", moneytest.Confirm{PaymentKey: key, OrderID: order.OrderID, Amount: order.Amount}, 503, "PaymentPendingException")
+		start := g.wish.Start.Add(to.by)
+		reply, err := admin.Do(s.ctx, http.MethodPut, fmt.Sprintf("/admin/reservation/%d", g.id), map[string]any{
+			"room": fmt.Sprint((g.wish.Room-1+to.rooms)%6 + 1), "startDateTime": moneytest.Wire(start), "endDateTime": moneytest.Wire(start.Add(time.Hour)),
+		})
+		if err != nil || reply.HTTP != 200 {
+			t.Fatalf("%s: move: %d %s (%v)", name, reply.HTTP, reply.Raw, err)
+		}
+		s.Sandbox.ClearFaults()
+		s.eventually(t, name+": the extension is decided", func() bool {
+			state, _ := s.state(t, order.OrderID)
+			return state != "CONFIRMING" && state != "CANCELING"
+		})
+		if state, _ := s.state(t, order.OrderID); state == "DONE" {
+			t.Errorf("%s: the extension of a moved stay is sold", name)
+		}
+		s.wantState(t, g.order.OrderID, "DONE")
+		g.wantEnd(t, s, start.Add(time.Hour))
+	}
+}
+
 // TestExtendOrHold lets eight clients race for the time after a stay, half of them to extend it and half for a hold of their
 // own: one of them wins each slot.
 func TestExtendOrHold(t *testing.T) {
