@@ -39,7 +39,7 @@ type AccessKey struct {
 
 // AdminCancelRequest defines model for AdminCancelRequest.
 type AdminCancelRequest struct {
-	// Reason Addition: why, for the audit log.
+	// Reason Addition: why, for the audit log: `guest-request`, `mistake`, `double-booking`, `out-of-order`, `misuse` or `other`. Any other text counts as `other`.
 	Reason *string `json:"reason,omitempty"`
 
 	// RefundReceiveAccountBank The payment provider's bank code.

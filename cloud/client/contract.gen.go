@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "d52a4d29d70ab462a2b401f6db6a5cb07dd2ce1f81bcb8b52ed5a633b822dbcd"
+const Contract = "7461422020816db041da755cee733abee47ef3566ce1ff1751ef43ccee9b1377"

@@ -131,12 +131,8 @@ func (a *API) adminCancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	reason := reserve.CancelReason(text)
-	if !slices.Contains(reserve.CancelReasons, reason) {
-		return wire.UnknownValue("reason")
-	}
 	err = a.Reserve.AdminCancel(r.Context(), reserve.AdminCancelRequest{
-		ID: id, Status: r.URL.Query().Get("bookingStatus"), Account: account, Reason: reason, By: wire.Principal(r),
+		ID: id, Status: r.URL.Query().Get("bookingStatus"), Account: account, Reason: reserve.ParseCancelReason(text), By: wire.Principal(r),
 	})
 	if err != nil {
 		return err

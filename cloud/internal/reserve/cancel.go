@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -65,8 +66,17 @@ type AdminCancelRequest struct {
 // CancelReason is why an administrator ends a reservation, for the audit log, which holds no free text about guests.
 type CancelReason string
 
-// CancelReasons are the reasons that can be given; empty: none was given.
-var CancelReasons = []CancelReason{"", "guest-request", "mistake", "double-booking", "out-of-order", "misuse", "other"}
+const otherReason CancelReason = "other"
+
+var cancelReasons = []CancelReason{"", "guest-request", "mistake", "double-booking", "out-of-order", "misuse", otherReason}
+
+// ParseCancelReason returns the reason with a name, "other" for any other text. Empty: no reason was given.
+func ParseCancelReason(name string) CancelReason {
+	if reason := CancelReason(name); slices.Contains(cancelReasons, reason) {
+		return reason
+	}
+	return otherReason
+}
 
 // AdminCancel ends a hold, closes a virtual account or refunds a payment, if the reservation is still in the state that the
 // administrator saw. A purchase whose outcome has been unknown for SessionLimit is looked up once more and then ended.

@@ -120,15 +120,18 @@ func (c *change) moveTo(stay stay, branch booking.Branch, room booking.Room, tim
 	if err := c.place(parts, room, times, by, reason); err != nil {
 		return err
 	}
-	if err := c.issuePass(); err != nil {
-		return err
-	}
-	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
-	return nil
+	return c.issuePass()
 }
 
 // notifyMoved tells the guest the new room and time of a stay.
-func (c *change) notifyMoved() error { return c.renotifyGuest(c.r(), notify.ReservationMoved, nil) }
+func (c *change) notifyMoved() error {
+	moved, err := postgres.Reservation(c.ctx, c.tx, c.r().ID)
+	if err != nil {
+		return err
+	}
+	moved.Interval = moved.Stay()
+	return c.renotifyGuest(moved, notify.ReservationMoved, nil)
+}
 
 // place moves the confirmed reservations of a stay, the root first, to a free room and time, and updates the partner
 // channels. Each keeps its length as far as the new length of the stay allows; see booking.Divide.

@@ -140,7 +140,6 @@ func (s *Service) overdue(ctx context.Context, q question) error {
 	if err != nil {
 		return fmt.Errorf("close the overdue account of order %s: %w", q.Reservation.OrderID, err)
 	}
-	failpoint.Hit("cancel.begun")
 	return errOvertaken // continue with the refund
 }
 
@@ -159,6 +158,7 @@ func (s *Service) sendRefund(ctx context.Context, q question) error {
 	if request.RefundAccount, err = s.openAccount(account); err != nil {
 		return fmt.Errorf("refund account of order %s: %w", q.Reservation.OrderID, err)
 	}
+	failpoint.Hit("cancel.begun")
 	payment, err := s.Payments.Cancel(ctx, q.keys(), q.Refund.IdempotencyKey, q.Payment.PaymentKey, request)
 	failpoint.Hit("cancel.answered")
 	if err != nil {
@@ -414,7 +414,6 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 // runRefund sends a recorded refund. Concurrent requests share one call.
 func (s *Service) runRefund(ctx context.Context, f money.Refund) error {
 	_, err := detached(ctx, s, f.IdempotencyKey, func(ctx context.Context) (struct{}, error) {
-		failpoint.Hit("cancel.begun")
 		err := s.Settle(ctx, f.Reservation)
 		if err == nil {
 			err = s.refundOutcome(ctx, f.ID)
