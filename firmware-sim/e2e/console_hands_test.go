@@ -81,7 +81,7 @@ func TestConsoleHands(t *testing.T) {
 	})
 
 	story("keys make it longer and move it", func(t *testing.T, p *page) {
-		value[bool](p, `(document.querySelector(".block").focus(), true)`)
+		value[bool](p, `(document.querySelector(".block.staff").focus(), true)`)
 		p.chord("ArrowRight", alt|shift)
 		p.chord("ArrowDown", alt)
 		p.wait("it is said", `document.querySelector("[aria-live=assertive]").textContent.includes("2번 룸 10:00–11:40")`)
@@ -126,7 +126,7 @@ func TestConsoleHands(t *testing.T) {
 	})
 
 	story("a move is taken back", func(t *testing.T, p *page) {
-		value[bool](p, `(document.querySelector(".block").focus(), true)`)
+		value[bool](p, `(document.querySelector(".block.staff").focus(), true)`)
 		p.chord("ArrowRight", alt)
 		p.chord("Enter", 0)
 		p.see("예약 변경", "16:10–16:50")
@@ -201,9 +201,9 @@ func TestConsoleHands(t *testing.T) {
 		field := `document.querySelector(".find input")`
 		value[bool](p, `(`+field+`.focus(), true)`)
 		p.keys("4050")
-		p.wait("the others fade", `!document.querySelector(".block").classList.contains("dim")`)
+		p.wait("the others fade", `!document.querySelector(".block.staff").classList.contains("dim")`)
 		p.keys("9")
-		p.wait("nobody fits", `document.querySelector(".block").classList.contains("dim")`)
+		p.wait("nobody fits", `document.querySelector(".block.staff").classList.contains("dim")`)
 		p.press("전체 예약 검색")
 		p.fill("이름, 전화번호, 주문 번호", "이도")
 		p.press("찾기")

@@ -28,6 +28,9 @@ func (e Entry) SafeDetail() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	if string(detail) == "null" { // such as of a map that is nil
+		return json.RawMessage("{}"), nil
+	}
 	for _, prefix := range configuration {
 		if strings.HasPrefix(e.Action, prefix) {
 			return detail, nil

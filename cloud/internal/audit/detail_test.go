@@ -10,6 +10,7 @@ func TestDetailsAboutGuestsHoldNoText(t *testing.T) {
 		want   string
 	}{
 		{"reservation.move", nil, `{}`},
+		{"reservation.cancel", map[string]any(nil), `{}`},
 		{"reservation.move", map[string]any{"room": 2, "start": "202611221200", "request": "010f0a9c-8a55-4a3f-9d3e-2f4f6a1f4f0d"},
 			`{"request":"010f0a9c-8a55-4a3f-9d3e-2f4f6a1f4f0d","room":2,"start":"202611221200"}`},
 		{"reservation.move", map[string]any{"reason": "박지울(010-8888-0001) 님 요청"}, `{"reason":"(omitted)"}`},
