@@ -93,6 +93,24 @@ func TestPaymentsOfAMonthAreComplete(t *testing.T) {
 	if only(t, s, `select count(*)::text from audit where action = 'export.payments'`) != "1" {
 		t.Error("the export was not audited")
 	}
+
+	// A refund belongs to the month in which the provider made it: it does not change the sums of the month of the payment.
+	_, err = s.DB.Pool.Exec(t.Context(), `
+		insert into money_entry (source, reservation_id, branch_id, order_id, kind, won, at)
+		select e.kind, r.id, r.branch_id, r.order_id, e.kind, e.won, e.at from reservation r,
+		     (values ('paid', 10000, '2025-10-31 23:59+09'::timestamptz), ('refunded', -4000, '2025-11-01 00:00+09'::timestamptz)) e (kind, won, at)
+		where r.order_id = $1`, "order-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type totals struct{ Paid, Refunded, Net int }
+	for yearMonth, want := range map[string]totals{"2025-10": {10000, 0, 10000}, "2025-11": {0, 4000, -4000}} {
+		var books struct{ Totals totals }
+		manager.Get("/v2/admin/branches/gangnam/money?yearMonth="+yearMonth).OK(t).Into(t, &books)
+		if books.Totals != want {
+			t.Errorf("%s: %+v, want %+v", yearMonth, books.Totals, want)
+		}
+	}
 }
 
 // The audit log can be filtered by days and by a part of the actor's name.
