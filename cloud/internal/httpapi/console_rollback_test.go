@@ -43,13 +43,13 @@ func TestFailedAuditEntryRollsBackTheChange(t *testing.T) {
 		}
 	}
 	const branch = "/v2/admin/branches/gangnam"
-	// What background work changes, such as the state of a message and reminders of stays, is excluded.
+	// What background work changes, such as the state of a message, alerts and reminders of stays, is excluded.
 	const state = `
 		select concat_ws(E'\n',
 			(select string_agg(b::text, '|' order by id) from branch b), (select string_agg(m::text, '|' order by id) from room m),
 			(select string_agg(l::text, '|' order by id) from channel_listing l), (select string_agg(a::text, '|' order by id) from administrator a),
 			(select string_agg(concat(id, state, room_id, start_at, end_at, name), '|' order by id) from reservation),
-			(select count(*) from message where template not like 'stay-%'), (select count(*) from agent_enrollment), (select count(*) from refund),
+			(select string_agg(template, '|' order by id) from message where reservation_id is not null and template not like 'stay-%'), (select count(*) from agent_enrollment), (select count(*) from refund),
 			(select string_agg(username || coalesce(revoked_at::text, ''), '|' order by username) from agent_credential),
 			(select count(*) from administrator_branch), (select count(*) from partner_booking))`
 	for _, change := range []struct {
