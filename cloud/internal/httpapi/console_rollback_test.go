@@ -43,7 +43,7 @@ func TestFailedAuditEntryRollsBackTheChange(t *testing.T) {
 		}
 	}
 	const branch = "/v2/admin/branches/gangnam"
-	// What background work changes, such as the state of a message, alerts and reminders of stays, is excluded.
+	// Changes of background work, such as the state of a message, alerts and reminders of stays, are excluded.
 	const state = `
 		select concat_ws(E'\n',
 			(select string_agg(b::text, '|' order by id) from branch b), (select string_agg(m::text, '|' order by id) from room m),
