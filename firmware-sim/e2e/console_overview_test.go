@@ -9,6 +9,7 @@ import (
 // The first page of the head quarters shows a lock that fails, live, with the way to it; an administrator takes care of it,
 // and it disappears once the door opens again. The bell and the screens of the branch show it, too.
 func TestConsoleOverview(t *testing.T) {
+	notBeforeMidnight(t)
 	t.Parallel()
 	s := startStack(t, nil)
 	awaitAgents(t, s, "gangnam", "hongdae")

@@ -8,6 +8,7 @@ import (
 // TestConsoleQuarantine cancels a stay while its branch is disconnected with the PIN of the guest. The time is on the day's
 // screen but not for sale; a manager can only look, and the head quarters release it with a reason.
 func TestConsoleQuarantine(t *testing.T) {
+	notBeforeMidnight(t)
 	t.Parallel()
 	s := startStack(t, nil)
 	key := keyOfAdminReservation(t, s, "gangnam", 2, "01022220002")
@@ -49,4 +50,13 @@ func TestConsoleQuarantine(t *testing.T) {
 	newBrowser(t, s).must("POST", "/reservation", again, nil)
 	p.open("/console/gangnam/audit")
 	p.see("hq 재판매 보류 해제")
+}
+
+// notBeforeMidnight skips a test of a stay that begins now and is expected on one day, if the day in Korea ends within 75 minutes.
+func notBeforeMidnight(t *testing.T) {
+	t.Helper()
+	zone := time.FixedZone("KST", 9*3600)
+	if now := time.Now().In(zone); now.Day() != now.Add(75*time.Minute).Day() {
+		t.Skip("the stay of this test would go on until the next day")
+	}
 }
