@@ -57,6 +57,6 @@ func notBeforeMidnight(t *testing.T) {
 	t.Helper()
 	zone := time.FixedZone("KST", 9*3600)
 	if now := time.Now().In(zone); now.Day() != now.Add(75*time.Minute).Day() {
-		t.Skip("the stay of this test would go on until the next day")
+		t.Skip("the stay of this test would end on the next day")
 	}
 }
