@@ -23,7 +23,7 @@ run: ## start everything with demo data; Ctrl-C stops it
 # Never from the cache: the tests that run whole programs do not show it what those are made of.
 test: ## run every test
 	@deploy/demo/install.sh
-	@go test -count=1 -timeout 20m work
+	@go test -count=1 -timeout 30m work
 
 # Without the browser, whole programs, QEMU and long simulations; -short shortens the rest. Results are cached.
 SLOW := firmware-sim/e2e|firmware-sim/proof|/torture|/moneysim|/doorsim|agent/hwtest|/cmd/|/pgserver
@@ -64,8 +64,17 @@ browserlint: ## check the format and style of the browser code with Biome (needs
 	@npm install --no-save --silent --no-audit --no-fund --prefix cloud/internal/web
 	@npm run --silent --prefix cloud/internal/web lint
 
-attack: ## run the attacks that SECURITY.md names against the whole service
+attack: ## run the attacks that SECURITY.md names against the whole service (PROXY=1: then behind the shipped proxy, with a Caddy built here)
 	@go test -count=1 ./cloud/internal/attack
+	@$(if $(PROXY),deploy/caddy/attack.sh)
+
+# -flood is the rate of each of two networks. Loopback addresses only: 127.9.9.0/24 and ::1.
+pressure: ## measure logins, doors, agents and guests during attacks (10,000 guesses, bombs, connections, slow bodies; needs 50,000 files)
+	@ulimit -n 60000 2>/dev/null || true; \
+	go test -count=1 -v -run '^TestCalendarBombs$$' ./cloud/internal/channel -bombs 1000 && \
+	go test -count=1 -v -run '^TestAgentsReturnDuringFlood$$' ./cloud/internal/broker -flood 5000 -agents 200 && \
+	go test -count=1 -v -run '^TestSlowBodiesOfANetwork$$' ./cloud/internal/service -slow-bodies 20000 && \
+	go test -count=1 -v -run '^$$' -bench . -benchtime 1x ./cloud/internal/attack
 
 chaos: ## press 10,000 door buttons while networks and power fail (YEOLDA_CHAOS_SEED repeats the faults)
 	@deploy/demo/install.sh

@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"postgres"},
 	{"config", "queue", "limit", "grantkey"},
 	{"account", "company", "gallery"},
-	{"reserve", "access", "climate", "device", "franchise", "live", "idempotency", "events", "alert", "proof"},
+	{"reserve", "access", "climate", "device", "franchise", "live", "idempotency", "events", "alert", "proof", "archive"},
 	{"chatops", "branchfile", "partner", "enroll", "pass", "rollout"},
 	{"backoffice"},
 	{"broker", "httpapi", "jobs", "web"},

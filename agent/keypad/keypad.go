@@ -11,7 +11,7 @@ import (
 const (
 	// entryTimeout is the pause after which the digits typed so far are discarded.
 	entryTimeout = 15 * time.Second
-	// maxDigits bounds an entry. Longer ones are passed on cut off, so that they count as wrong.
+	// maxDigits bounds an entry. Longer entries are truncated, so they count as wrong.
 	maxDigits = 16
 )
 

@@ -37,6 +37,11 @@ type AccessKey struct {
 	RevokedAt *OptionalInstant `json:"revokedAt"`
 }
 
+// AddedGuestNote defines model for AddedGuestNote.
+type AddedGuestNote struct {
+	ID string `json:"id"`
+}
+
 // AdminCancelRequest defines model for AdminCancelRequest.
 type AdminCancelRequest struct {
 	// Reason Addition: why, for the audit log: `guest-request`, `mistake`, `double-booking`, `out-of-order`, `misuse` or `other`. Any other text counts as `other`.
@@ -184,6 +189,36 @@ type AlertKind = string
 type AlertList struct {
 	Alerts []Alert `json:"alerts"`
 	Next   *string `json:"next"`
+}
+
+// Arrival defines model for Arrival.
+type Arrival struct {
+	Steps []struct {
+		ID string `json:"id"`
+
+		// Sources The photo in some widths, the smallest first; none: the step has no photo.
+		Sources []PhotoSource `json:"sources"`
+		Text    BilingualText `json:"text"`
+	} `json:"steps"`
+}
+
+// ArrivalStepChange defines model for ArrivalStepChange.
+type ArrivalStepChange struct {
+	Position int             `json:"position"`
+	Text     ArrivalStepText `json:"text"`
+}
+
+// ArrivalStepRequest defines model for ArrivalStepRequest.
+type ArrivalStepRequest struct {
+	// Data The photo in base64.
+	Data *string         `json:"data,omitempty"`
+	Text ArrivalStepText `json:"text"`
+}
+
+// ArrivalStepText defines model for ArrivalStepText.
+type ArrivalStepText struct {
+	En string `json:"en"`
+	Ko string `json:"ko"`
 }
 
 // AuditEntry defines model for AuditEntry.
@@ -626,6 +661,9 @@ type ClosureRequest struct {
 		// Yearly MM-DD
 		Yearly *string `json:"yearly,omitempty"`
 	} `json:"rule"`
+
+	// Undo Removes the closures that the same request has added. Released holds do not return.
+	Undo *bool `json:"undo,omitempty"`
 }
 
 // ClosureResult defines model for ClosureResult.
@@ -1054,6 +1092,39 @@ type FoundReservation struct {
 // Grade defines model for Grade.
 type Grade = string
 
+// Guest defines model for Guest.
+type Guest struct {
+	// Block Why the number may not reserve; null if it may.
+	Block *struct {
+		At     time.Time `json:"at"`
+		By     string    `json:"by"`
+		Reason string    `json:"reason"`
+	} `json:"block"`
+	MobileNum string `json:"mobileNum"`
+
+	// Name Of the latest reservation that has one.
+	Name *string `json:"name"`
+
+	// Notes Of the administrator's branches, the latest first.
+	Notes []struct {
+		At time.Time `json:"at"`
+
+		// Branch The English branch name, lower case.
+		Branch BranchCode `json:"branch"`
+		By     string     `json:"by"`
+		ID     string     `json:"id"`
+		Text   string     `json:"text"`
+	} `json:"notes"`
+
+	// Reservations The latest first.
+	Reservations []FoundReservation `json:"reservations"`
+}
+
+// GuestBlocking defines model for GuestBlocking.
+type GuestBlocking struct {
+	Reason string `json:"reason"`
+}
+
 // GuestClimate The choices of the guest for the air of the room; null if the room offers nothing.
 type GuestClimate struct {
 	// Current The chosen option. It says what was asked for; whether the unit obeys is shown to administrators.
@@ -1075,6 +1146,23 @@ type GuestPIN struct {
 
 	// Until The first moment at which it opens nothing.
 	Until time.Time `json:"until"`
+}
+
+// HandoverState defines model for HandoverState.
+type HandoverState struct {
+	Done bool `json:"done"`
+}
+
+// Handovers defines model for Handovers.
+type Handovers struct {
+	Notes []struct {
+		At     time.Time  `json:"at"`
+		By     string     `json:"by"`
+		DoneAt *time.Time `json:"doneAt"`
+		DoneBy *string    `json:"doneBy"`
+		ID     string     `json:"id"`
+		Text   string     `json:"text"`
+	} `json:"notes"`
 }
 
 // HistoryEntry defines model for HistoryEntry.
@@ -1518,9 +1606,28 @@ type MoveRequest struct {
 	Version *int `json:"version,omitempty"`
 }
 
+// NewBranch defines model for NewBranch.
+type NewBranch struct {
+	Address *string `json:"address,omitempty"`
+
+	// Branch Its code, which never changes.
+	Branch string `json:"branch"`
+
+	// CopyFrom Code of the branch whose hours, rules, rooms and prices the new one gets.
+	CopyFrom *string `json:"copyFrom,omitempty"`
+	NameEn   string  `json:"nameEn"`
+	NameKo   string  `json:"nameKo"`
+	Phone    *string `json:"phone,omitempty"`
+}
+
 // NewCompanion defines model for NewCompanion.
 type NewCompanion struct {
 	Label string `json:"label"`
+}
+
+// NewGuestNote defines model for NewGuestNote.
+type NewGuestNote struct {
+	Text string `json:"text"`
 }
 
 // NewWebhook defines model for NewWebhook.
@@ -1766,11 +1873,20 @@ type PaymentWidget struct {
 
 // PersonalData defines model for PersonalData.
 type PersonalData struct {
+	// Block Why the number may not reserve.
+	Block *map[string]interface{} `json:"block"`
+
+	// Handovers Notes for the next shift that contain the number or the address.
+	Handovers []map[string]interface{} `json:"handovers"`
+
 	// Inquiries Inquiries about a franchise.
 	Inquiries []map[string]interface{} `json:"inquiries"`
 
 	// Messages Those that belong to no reservation.
-	Messages     []map[string]interface{} `json:"messages"`
+	Messages []map[string]interface{} `json:"messages"`
+
+	// Notes Notes of staff about the guest.
+	Notes        []map[string]interface{} `json:"notes"`
 	Reservations []map[string]interface{} `json:"reservations"`
 }
 
@@ -1784,6 +1900,15 @@ type PhotoRequest struct {
 
 	// Data The photo in base64.
 	Data string `json:"data"`
+}
+
+// PhotoSource defines model for PhotoSource.
+type PhotoSource struct {
+	Height int `json:"height"`
+
+	// URL A JPEG file beside the interface. Its content never changes.
+	URL   string `json:"url"`
+	Width int    `json:"width"`
 }
 
 // PricePreview defines model for PricePreview.
@@ -2159,6 +2284,14 @@ type ReservationRecord struct {
 // ReservationSearch defines model for ReservationSearch.
 type ReservationSearch struct {
 	Reservations []FoundReservation `json:"reservations"`
+
+	// Rooms Rooms whose branch, number or machine contain every word of the query.
+	Rooms []struct {
+		// Branch The English branch name, lower case.
+		Branch  BranchCode `json:"branch"`
+		Machine string     `json:"machine"`
+		RoomNo  string     `json:"roomNo"`
+	} `json:"rooms"`
 }
 
 // Rollout defines model for Rollout.
@@ -2221,14 +2354,8 @@ type RoomPhoto struct {
 	Alt BilingualText `json:"alt"`
 	ID  string        `json:"id"`
 
-	// Sources The photo in some widths, the smallest first: 480, 960 and 1600 pixels, unless the upload was smaller.
-	Sources []struct {
-		Height int `json:"height"`
-
-		// URL A JPEG file beside the interface. Its content never changes.
-		URL   string `json:"url"`
-		Width int    `json:"width"`
-	} `json:"sources"`
+	// Sources The photo in some widths, the smallest first: 320, 480, 960 and 1600 pixels, unless the upload was smaller.
+	Sources []PhotoSource `json:"sources"`
 }
 
 // RoomPrices defines model for RoomPrices.
@@ -2964,6 +3091,11 @@ type ExchangeTokenJSONBody struct {
 	Token     string  `json:"token"`
 }
 
+// ListBranchesParams defines parameters for ListBranches.
+type ListBranchesParams struct {
+	Branch *BranchCode `form:"branch,omitempty" json:"branch,omitempty"`
+}
+
 // BranchesNowParams defines parameters for BranchesNow.
 type BranchesNowParams struct {
 	Q      *string `form:"q,omitempty" json:"q,omitempty"`
@@ -3063,6 +3195,15 @@ type HoldJSONRequestBody = HoldRequest
 // ChangeAlertContactsJSONRequestBody defines body for ChangeAlertContacts for application/json ContentType.
 type ChangeAlertContactsJSONRequestBody = AlertContacts
 
+// AddBranchJSONRequestBody defines body for AddBranch for application/json ContentType.
+type AddBranchJSONRequestBody = NewBranch
+
+// AddStepJSONRequestBody defines body for AddStep for application/json ContentType.
+type AddStepJSONRequestBody = ArrivalStepRequest
+
+// ChangeStepJSONRequestBody defines body for ChangeStep for application/json ContentType.
+type ChangeStepJSONRequestBody = ArrivalStepChange
+
 // AddListingJSONRequestBody defines body for AddListing for application/json ContentType.
 type AddListingJSONRequestBody = ListingRequest
 
@@ -3077,6 +3218,12 @@ type SetPINJSONRequestBody = PINRequest
 
 // NoteExportJSONRequestBody defines body for NoteExport for application/json ContentType.
 type NoteExportJSONRequestBody NoteExportJSONBody
+
+// AddHandoverJSONRequestBody defines body for AddHandover for application/json ContentType.
+type AddHandoverJSONRequestBody = NewGuestNote
+
+// SetHandoverJSONRequestBody defines body for SetHandover for application/json ContentType.
+type SetHandoverJSONRequestBody = HandoverState
 
 // EnterPartnerBookingJSONRequestBody defines body for EnterPartnerBooking for application/json ContentType.
 type EnterPartnerBookingJSONRequestBody = PartnerBookingRequest
@@ -3131,6 +3278,12 @@ type SettleCashReceiptJSONRequestBody = CashReceiptDecision
 
 // CorrectContactJSONRequestBody defines body for CorrectContact for application/json ContentType.
 type CorrectContactJSONRequestBody = ContactCorrection
+
+// BlockGuestJSONRequestBody defines body for BlockGuest for application/json ContentType.
+type BlockGuestJSONRequestBody = GuestBlocking
+
+// AddGuestNoteJSONRequestBody defines body for AddGuestNote for application/json ContentType.
+type AddGuestNoteJSONRequestBody = NewGuestNote
 
 // RotateKeyJSONRequestBody defines body for RotateKey for application/json ContentType.
 type RotateKeyJSONRequestBody = KeyRotation
@@ -3739,10 +3892,57 @@ type ClientInterface interface {
 	// Corresponds with POST /v2/admin/alerts/{id}/acknowledge (the `AcknowledgeAlert` operationId).
 	AcknowledgeAlert(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// AddBranchWithBody Add a branch. Without copyFrom it is open day and night and has no rooms. Its rooms are disabled until their doors are proven; guests find the branch once a room is on sale.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v2/admin/branches (the `AddBranch` operationId).
+	AddBranchWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddBranch Add a branch. Without copyFrom it is open day and night and has no rooms. Its rooms are disabled until their doors are proven; guests find the branch once a room is on sale.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v2/admin/branches (the `AddBranch` operationId).
+	AddBranch(ctx context.Context, body AddBranchJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// EnrollAgent Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token.
 	//
 	// Corresponds with POST /v2/admin/branches/{branch}/agents (the `EnrollAgent` operationId).
 	EnrollAgent(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddStepWithBody Add a step after those of the way from the street to the rooms, at most eight, with an optional photo. The photo has the bounds of a room's photo and is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/arrival (the `AddStep` operationId).
+	AddStepWithBody(ctx context.Context, branch BranchCode, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddStep Add a step after those of the way from the street to the rooms, at most eight, with an optional photo. The photo has the bounds of a room's photo and is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/arrival (the `AddStep` operationId).
+	AddStep(ctx context.Context, branch BranchCode, body AddStepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RemoveStep Delete a step with its photo.
+	//
+	// Corresponds with DELETE /v2/admin/branches/{branch}/arrival/{step} (the `RemoveStep` operationId).
+	RemoveStep(ctx context.Context, branch BranchCode, step string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangeStepWithBody Replace the text of a step and move it to a position, from 1. A position beyond the last one is the last one. The photo stays.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v2/admin/branches/{branch}/arrival/{step} (the `ChangeStep` operationId).
+	ChangeStepWithBody(ctx context.Context, branch BranchCode, step string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangeStep Replace the text of a step and move it to a position, from 1. A position beyond the last one is the last one. The photo stays.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v2/admin/branches/{branch}/arrival/{step} (the `ChangeStep` operationId).
+	ChangeStep(ctx context.Context, branch BranchCode, step string, body ChangeStepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListAudit The audit log of a branch, newest first. The headquarters also sees entries that concern no branch.
 	//
@@ -3844,6 +4044,39 @@ type ClientInterface interface {
 	// Corresponds with POST /v2/admin/branches/{branch}/exports (the `NoteExport` operationId).
 	NoteExport(ctx context.Context, branch BranchCode, body NoteExportJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListHandovers The notes for the next shift: open ones first, and those done in the last two weeks.
+	//
+	// Corresponds with GET /v2/admin/branches/{branch}/handover (the `ListHandovers` operationId).
+	ListHandovers(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddHandoverWithBody Leave a note for the next shift.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/handover (the `AddHandover` operationId).
+	AddHandoverWithBody(ctx context.Context, branch BranchCode, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddHandover Leave a note for the next shift.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/handover (the `AddHandover` operationId).
+	AddHandover(ctx context.Context, branch BranchCode, body AddHandoverJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetHandoverWithBody Record that a note for the next shift is done, or open it again.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /v2/admin/branches/{branch}/handover/{note} (the `SetHandover` operationId).
+	SetHandoverWithBody(ctx context.Context, branch BranchCode, note string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetHandover Record that a note for the next shift is done, or open it again.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /v2/admin/branches/{branch}/handover/{note} (the `SetHandover` operationId).
+	SetHandover(ctx context.Context, branch BranchCode, note string, body SetHandoverJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListMessages The messages of a branch, newest first. Recipients are masked.
 	//
 	// Corresponds with GET /v2/admin/branches/{branch}/messages (the `ListMessages` operationId).
@@ -3911,14 +4144,14 @@ type ClientInterface interface {
 	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room} (the `ChangeRoom` operationId).
 	ChangeRoom(ctx context.Context, branch BranchCode, room string, body ChangeRoomJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// AddPhotoWithBody Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+	// AddPhotoWithBody Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to four widths, without its metadata. The body may have 8,454,144 bytes.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/photos (the `AddPhoto` operationId).
 	AddPhotoWithBody(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// AddPhoto Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+	// AddPhoto Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to four widths, without its metadata. The body may have 8,454,144 bytes.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4145,14 +4378,14 @@ type ClientInterface interface {
 	// Corresponds with POST /v2/admin/passkeys/options (the `BeginPasskeyLogin` operationId).
 	BeginPasskeyLogin(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ErasePersonWithBody Erase name and contact from past reservations and messages, and delete franchise inquiries. Future reservations keep them.
+	// ErasePersonWithBody Erase name and contact from past reservations and messages, and delete franchise inquiries, notes and blocks. Future reservations keep them.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v2/admin/personal-data/erase (the `ErasePerson` operationId).
 	ErasePersonWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ErasePerson Erase name and contact from past reservations and messages, and delete franchise inquiries. Future reservations keep them.
+	// ErasePerson Erase name and contact from past reservations and messages, and delete franchise inquiries, notes and blocks. Future reservations keep them.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4218,7 +4451,7 @@ type ClientInterface interface {
 	// Corresponds with GET /v2/admin/reports/occupancy.xlsx (the `OccupancyXLSX` operationId).
 	OccupancyXLSX(ctx context.Context, params *OccupancyXLSXParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SearchReservations Search reservations of the administrator's branches by name, phone number, order id, id or e-mail address; at most the latest 50.
+	// SearchReservations Search reservations of the administrator's branches by name, phone number, order id, id or e-mail address, at most the latest 50, and rooms by name.
 	//
 	// Corresponds with GET /v2/admin/reservations (the `SearchReservations` operationId).
 	SearchReservations(ctx context.Context, params *SearchReservationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4265,6 +4498,49 @@ type ClientInterface interface {
 	//
 	// Corresponds with PATCH /v2/admin/reservations/{id}/contact (the `CorrectContact` operationId).
 	CorrectContact(ctx context.Context, id string, body CorrectContactJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowGuest The guest of a reservation: the latest stays under the same phone number in the administrator's branches, notes of staff, and whether the number may reserve. The access is recorded in the audit log.
+	//
+	// Corresponds with GET /v2/admin/reservations/{id}/guest (the `ShowGuest` operationId).
+	ShowGuest(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UnblockGuest Let the phone number of a reservation reserve again.
+	//
+	// Corresponds with DELETE /v2/admin/reservations/{id}/guest/block (the `UnblockGuest` operationId).
+	UnblockGuest(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// BlockGuestWithBody Keep the phone number of a reservation from reserving in any branch. Reservations that exist stay; administrators may still register the guest.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v2/admin/reservations/{id}/guest/block (the `BlockGuest` operationId).
+	BlockGuestWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// BlockGuest Keep the phone number of a reservation from reserving in any branch. Reservations that exist stay; administrators may still register the guest.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v2/admin/reservations/{id}/guest/block (the `BlockGuest` operationId).
+	BlockGuest(ctx context.Context, id string, body BlockGuestJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddGuestNoteWithBody Add a note about the guest of a reservation. It belongs to the branch of the reservation.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v2/admin/reservations/{id}/guest/notes (the `AddGuestNote` operationId).
+	AddGuestNoteWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddGuestNote Add a note about the guest of a reservation. It belongs to the branch of the reservation.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v2/admin/reservations/{id}/guest/notes (the `AddGuestNote` operationId).
+	AddGuestNote(ctx context.Context, id string, body AddGuestNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RemoveGuestNote Remove a note about the guest of a reservation.
+	//
+	// Corresponds with DELETE /v2/admin/reservations/{id}/guest/notes/{note} (the `RemoveGuestNote` operationId).
+	RemoveGuestNote(ctx context.Context, id string, note string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RotateKeyWithBody Replace the guest's key and send the new one.
 	//
@@ -4409,15 +4685,20 @@ type ClientInterface interface {
 	// Corresponds with GET /v2/banks (the `ListBanks` operationId).
 	ListBanks(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListBranches All branches.
+	// ListBranches All branches, or one of them.
 	//
 	// Corresponds with GET /v2/branches (the `ListBranches` operationId).
-	ListBranches(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ListBranches(ctx context.Context, params *ListBranchesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// BranchesNow Branches with their free rooms now and their next free time today.
 	//
 	// Corresponds with GET /v2/branches/now (the `BranchesNow` operationId).
 	BranchesNow(ctx context.Context, params *BranchesNowParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowArrival The way from the street to the rooms of a branch, step by step.
+	//
+	// Corresponds with GET /v2/branches/{branch}/arrival (the `ShowArrival` operationId).
+	ShowArrival(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Calendar Open days and closed days of a month.
 	//
@@ -5418,11 +5699,128 @@ func (c *Client) AcknowledgeAlert(ctx context.Context, id string, reqEditors ...
 	return c.Client.Do(req)
 }
 
+// AddBranchWithBody Add a branch. Without copyFrom it is open day and night and has no rooms. Its rooms are disabled until their doors are proven; guests find the branch once a room is on sale.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v2/admin/branches (the `AddBranch` operationId).
+func (c *Client) AddBranchWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddBranchRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddBranch Add a branch. Without copyFrom it is open day and night and has no rooms. Its rooms are disabled until their doors are proven; guests find the branch once a room is on sale.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v2/admin/branches (the `AddBranch` operationId).
+func (c *Client) AddBranch(ctx context.Context, body AddBranchJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddBranchRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // EnrollAgent Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token.
 //
 // Corresponds with POST /v2/admin/branches/{branch}/agents (the `EnrollAgent` operationId).
 func (c *Client) EnrollAgent(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewEnrollAgentRequest(c.Server, branch)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddStepWithBody Add a step after those of the way from the street to the rooms, at most eight, with an optional photo. The photo has the bounds of a room's photo and is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v2/admin/branches/{branch}/arrival (the `AddStep` operationId).
+func (c *Client) AddStepWithBody(ctx context.Context, branch BranchCode, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddStepRequestWithBody(c.Server, branch, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddStep Add a step after those of the way from the street to the rooms, at most eight, with an optional photo. The photo has the bounds of a room's photo and is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v2/admin/branches/{branch}/arrival (the `AddStep` operationId).
+func (c *Client) AddStep(ctx context.Context, branch BranchCode, body AddStepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddStepRequest(c.Server, branch, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RemoveStep Delete a step with its photo.
+//
+// Corresponds with DELETE /v2/admin/branches/{branch}/arrival/{step} (the `RemoveStep` operationId).
+func (c *Client) RemoveStep(ctx context.Context, branch BranchCode, step string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRemoveStepRequest(c.Server, branch, step)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangeStepWithBody Replace the text of a step and move it to a position, from 1. A position beyond the last one is the last one. The photo stays.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v2/admin/branches/{branch}/arrival/{step} (the `ChangeStep` operationId).
+func (c *Client) ChangeStepWithBody(ctx context.Context, branch BranchCode, step string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeStepRequestWithBody(c.Server, branch, step, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangeStep Replace the text of a step and move it to a position, from 1. A position beyond the last one is the last one. The photo stays.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v2/admin/branches/{branch}/arrival/{step} (the `ChangeStep` operationId).
+func (c *Client) ChangeStep(ctx context.Context, branch BranchCode, step string, body ChangeStepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeStepRequest(c.Server, branch, step, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5693,6 +6091,89 @@ func (c *Client) NoteExport(ctx context.Context, branch BranchCode, body NoteExp
 	return c.Client.Do(req)
 }
 
+// ListHandovers The notes for the next shift: open ones first, and those done in the last two weeks.
+//
+// Corresponds with GET /v2/admin/branches/{branch}/handover (the `ListHandovers` operationId).
+func (c *Client) ListHandovers(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListHandoversRequest(c.Server, branch)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddHandoverWithBody Leave a note for the next shift.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v2/admin/branches/{branch}/handover (the `AddHandover` operationId).
+func (c *Client) AddHandoverWithBody(ctx context.Context, branch BranchCode, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddHandoverRequestWithBody(c.Server, branch, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddHandover Leave a note for the next shift.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v2/admin/branches/{branch}/handover (the `AddHandover` operationId).
+func (c *Client) AddHandover(ctx context.Context, branch BranchCode, body AddHandoverJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddHandoverRequest(c.Server, branch, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetHandoverWithBody Record that a note for the next shift is done, or open it again.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /v2/admin/branches/{branch}/handover/{note} (the `SetHandover` operationId).
+func (c *Client) SetHandoverWithBody(ctx context.Context, branch BranchCode, note string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetHandoverRequestWithBody(c.Server, branch, note, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetHandover Record that a note for the next shift is done, or open it again.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /v2/admin/branches/{branch}/handover/{note} (the `SetHandover` operationId).
+func (c *Client) SetHandover(ctx context.Context, branch BranchCode, note string, body SetHandoverJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetHandoverRequest(c.Server, branch, note, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListMessages The messages of a branch, newest first. Recipients are masked.
 //
 // Corresponds with GET /v2/admin/branches/{branch}/messages (the `ListMessages` operationId).
@@ -5870,7 +6351,7 @@ func (c *Client) ChangeRoom(ctx context.Context, branch BranchCode, room string,
 	return c.Client.Do(req)
 }
 
-// AddPhotoWithBody Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+// AddPhotoWithBody Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to four widths, without its metadata. The body may have 8,454,144 bytes.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5887,7 +6368,7 @@ func (c *Client) AddPhotoWithBody(ctx context.Context, branch BranchCode, room s
 	return c.Client.Do(req)
 }
 
-// AddPhoto Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+// AddPhoto Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to four widths, without its metadata. The body may have 8,454,144 bytes.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6484,7 +6965,7 @@ func (c *Client) BeginPasskeyLogin(ctx context.Context, reqEditors ...RequestEdi
 	return c.Client.Do(req)
 }
 
-// ErasePersonWithBody Erase name and contact from past reservations and messages, and delete franchise inquiries. Future reservations keep them.
+// ErasePersonWithBody Erase name and contact from past reservations and messages, and delete franchise inquiries, notes and blocks. Future reservations keep them.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6501,7 +6982,7 @@ func (c *Client) ErasePersonWithBody(ctx context.Context, contentType string, bo
 	return c.Client.Do(req)
 }
 
-// ErasePerson Erase name and contact from past reservations and messages, and delete franchise inquiries. Future reservations keep them.
+// ErasePerson Erase name and contact from past reservations and messages, and delete franchise inquiries, notes and blocks. Future reservations keep them.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6687,7 +7168,7 @@ func (c *Client) OccupancyXLSX(ctx context.Context, params *OccupancyXLSXParams,
 	return c.Client.Do(req)
 }
 
-// SearchReservations Search reservations of the administrator's branches by name, phone number, order id, id or e-mail address; at most the latest 50.
+// SearchReservations Search reservations of the administrator's branches by name, phone number, order id, id or e-mail address, at most the latest 50, and rooms by name.
 //
 // Corresponds with GET /v2/admin/reservations (the `SearchReservations` operationId).
 func (c *Client) SearchReservations(ctx context.Context, params *SearchReservationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6805,6 +7286,119 @@ func (c *Client) CorrectContactWithBody(ctx context.Context, id string, contentT
 // Corresponds with PATCH /v2/admin/reservations/{id}/contact (the `CorrectContact` operationId).
 func (c *Client) CorrectContact(ctx context.Context, id string, body CorrectContactJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCorrectContactRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowGuest The guest of a reservation: the latest stays under the same phone number in the administrator's branches, notes of staff, and whether the number may reserve. The access is recorded in the audit log.
+//
+// Corresponds with GET /v2/admin/reservations/{id}/guest (the `ShowGuest` operationId).
+func (c *Client) ShowGuest(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowGuestRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UnblockGuest Let the phone number of a reservation reserve again.
+//
+// Corresponds with DELETE /v2/admin/reservations/{id}/guest/block (the `UnblockGuest` operationId).
+func (c *Client) UnblockGuest(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUnblockGuestRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BlockGuestWithBody Keep the phone number of a reservation from reserving in any branch. Reservations that exist stay; administrators may still register the guest.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v2/admin/reservations/{id}/guest/block (the `BlockGuest` operationId).
+func (c *Client) BlockGuestWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBlockGuestRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BlockGuest Keep the phone number of a reservation from reserving in any branch. Reservations that exist stay; administrators may still register the guest.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v2/admin/reservations/{id}/guest/block (the `BlockGuest` operationId).
+func (c *Client) BlockGuest(ctx context.Context, id string, body BlockGuestJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBlockGuestRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddGuestNoteWithBody Add a note about the guest of a reservation. It belongs to the branch of the reservation.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v2/admin/reservations/{id}/guest/notes (the `AddGuestNote` operationId).
+func (c *Client) AddGuestNoteWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddGuestNoteRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddGuestNote Add a note about the guest of a reservation. It belongs to the branch of the reservation.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v2/admin/reservations/{id}/guest/notes (the `AddGuestNote` operationId).
+func (c *Client) AddGuestNote(ctx context.Context, id string, body AddGuestNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddGuestNoteRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RemoveGuestNote Remove a note about the guest of a reservation.
+//
+// Corresponds with DELETE /v2/admin/reservations/{id}/guest/notes/{note} (the `RemoveGuestNote` operationId).
+func (c *Client) RemoveGuestNote(ctx context.Context, id string, note string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRemoveGuestNoteRequest(c.Server, id, note)
 	if err != nil {
 		return nil, err
 	}
@@ -7188,11 +7782,11 @@ func (c *Client) ListBanks(ctx context.Context, reqEditors ...RequestEditorFn) (
 	return c.Client.Do(req)
 }
 
-// ListBranches All branches.
+// ListBranches All branches, or one of them.
 //
 // Corresponds with GET /v2/branches (the `ListBranches` operationId).
-func (c *Client) ListBranches(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewListBranchesRequest(c.Server)
+func (c *Client) ListBranches(ctx context.Context, params *ListBranchesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListBranchesRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -7208,6 +7802,21 @@ func (c *Client) ListBranches(ctx context.Context, reqEditors ...RequestEditorFn
 // Corresponds with GET /v2/branches/now (the `BranchesNow` operationId).
 func (c *Client) BranchesNow(ctx context.Context, params *BranchesNowParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewBranchesNowRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowArrival The way from the street to the rooms of a branch, step by step.
+//
+// Corresponds with GET /v2/branches/{branch}/arrival (the `ShowArrival` operationId).
+func (c *Client) ShowArrival(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowArrivalRequest(c.Server, branch)
 	if err != nil {
 		return nil, err
 	}
@@ -9233,6 +9842,46 @@ func NewAcknowledgeAlertRequest(server string, id string) (*http.Request, error)
 	return req, nil
 }
 
+// NewAddBranchRequest calls the generic AddBranch builder with application/json body
+func NewAddBranchRequest(server string, body AddBranchJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAddBranchRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewAddBranchRequestWithBody constructs an http.Request for the AddBranch method, with any body, and a specified content type
+func NewAddBranchRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/branches")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewEnrollAgentRequest constructs an http.Request for the EnrollAgent method
 func NewEnrollAgentRequest(server string, branch BranchCode) (*http.Request, error) {
 	var err error
@@ -9263,6 +9912,148 @@ func NewEnrollAgentRequest(server string, branch BranchCode) (*http.Request, err
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewAddStepRequest calls the generic AddStep builder with application/json body
+func NewAddStepRequest(server string, branch BranchCode, body AddStepJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAddStepRequestWithBody(server, branch, "application/json", bodyReader)
+}
+
+// NewAddStepRequestWithBody constructs an http.Request for the AddStep method, with any body, and a specified content type
+func NewAddStepRequestWithBody(server string, branch BranchCode, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "branch", branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/branches/%s/arrival", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewRemoveStepRequest constructs an http.Request for the RemoveStep method
+func NewRemoveStepRequest(server string, branch BranchCode, step string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "branch", branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "step", step, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/branches/%s/arrival/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewChangeStepRequest calls the generic ChangeStep builder with application/json body
+func NewChangeStepRequest(server string, branch BranchCode, step string, body ChangeStepJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewChangeStepRequestWithBody(server, branch, step, "application/json", bodyReader)
+}
+
+// NewChangeStepRequestWithBody constructs an http.Request for the ChangeStep method, with any body, and a specified content type
+func NewChangeStepRequestWithBody(server string, branch BranchCode, step string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "branch", branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "step", step, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/branches/%s/arrival/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -9805,6 +10596,141 @@ func NewNoteExportRequestWithBody(server string, branch BranchCode, contentType 
 	}
 
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListHandoversRequest constructs an http.Request for the ListHandovers method
+func NewListHandoversRequest(server string, branch BranchCode) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "branch", branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/branches/%s/handover", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewAddHandoverRequest calls the generic AddHandover builder with application/json body
+func NewAddHandoverRequest(server string, branch BranchCode, body AddHandoverJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAddHandoverRequestWithBody(server, branch, "application/json", bodyReader)
+}
+
+// NewAddHandoverRequestWithBody constructs an http.Request for the AddHandover method, with any body, and a specified content type
+func NewAddHandoverRequestWithBody(server string, branch BranchCode, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "branch", branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/branches/%s/handover", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewSetHandoverRequest calls the generic SetHandover builder with application/json body
+func NewSetHandoverRequest(server string, branch BranchCode, note string, body SetHandoverJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSetHandoverRequestWithBody(server, branch, note, "application/json", bodyReader)
+}
+
+// NewSetHandoverRequestWithBody constructs an http.Request for the SetHandover method, with any body, and a specified content type
+func NewSetHandoverRequestWithBody(server string, branch BranchCode, note string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "branch", branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "note", note, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/branches/%s/handover/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
 	if err != nil {
 		return nil, err
 	}
@@ -12447,6 +13373,209 @@ func NewCorrectContactRequestWithBody(server string, id string, contentType stri
 	return req, nil
 }
 
+// NewShowGuestRequest constructs an http.Request for the ShowGuest method
+func NewShowGuestRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/reservations/%s/guest", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewUnblockGuestRequest constructs an http.Request for the UnblockGuest method
+func NewUnblockGuestRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/reservations/%s/guest/block", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewBlockGuestRequest calls the generic BlockGuest builder with application/json body
+func NewBlockGuestRequest(server string, id string, body BlockGuestJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewBlockGuestRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewBlockGuestRequestWithBody constructs an http.Request for the BlockGuest method, with any body, and a specified content type
+func NewBlockGuestRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/reservations/%s/guest/block", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewAddGuestNoteRequest calls the generic AddGuestNote builder with application/json body
+func NewAddGuestNoteRequest(server string, id string, body AddGuestNoteJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAddGuestNoteRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewAddGuestNoteRequestWithBody constructs an http.Request for the AddGuestNote method, with any body, and a specified content type
+func NewAddGuestNoteRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/reservations/%s/guest/notes", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewRemoveGuestNoteRequest constructs an http.Request for the RemoveGuestNote method
+func NewRemoveGuestNoteRequest(server string, id string, note string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "note", note, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/reservations/%s/guest/notes/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewRotateKeyRequest calls the generic RotateKey builder with application/json body
 func NewRotateKeyRequest(server string, id string, body RotateKeyJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -13268,7 +14397,7 @@ func NewListBanksRequest(server string) (*http.Request, error) {
 }
 
 // NewListBranchesRequest constructs an http.Request for the ListBranches method
-func NewListBranchesRequest(server string) (*http.Request, error) {
+func NewListBranchesRequest(server string, params *ListBranchesParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -13284,6 +14413,33 @@ func NewListBranchesRequest(server string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Branch != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "branch", *params.Branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -13374,6 +14530,40 @@ func NewBranchesNowRequest(server string, params *BranchesNowParams) (*http.Requ
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
 		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewShowArrivalRequest constructs an http.Request for the ShowArrival method
+func NewShowArrivalRequest(server string, branch BranchCode) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "branch", branch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/branches/%s/arrival", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -14853,12 +16043,61 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v2/admin/alerts/{id}/acknowledge (the `AcknowledgeAlert` operationId).
 	AcknowledgeAlertWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*AcknowledgeAlertResponse, error)
 
+	// AddBranchWithBodyWithResponse Add a branch. Without copyFrom it is open day and night and has no rooms. Its rooms are disabled until their doors are proven; guests find the branch once a room is on sale.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/branches (the `AddBranch` operationId).
+	AddBranchWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddBranchResponse, error)
+
+	// AddBranchWithResponse Add a branch. Without copyFrom it is open day and night and has no rooms. Its rooms are disabled until their doors are proven; guests find the branch once a room is on sale.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/branches (the `AddBranch` operationId).
+	AddBranchWithResponse(ctx context.Context, body AddBranchJSONRequestBody, reqEditors ...RequestEditorFn) (*AddBranchResponse, error)
+
 	// EnrollAgentWithResponse Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v2/admin/branches/{branch}/agents (the `EnrollAgent` operationId).
 	EnrollAgentWithResponse(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*EnrollAgentResponse, error)
+
+	// AddStepWithBodyWithResponse Add a step after those of the way from the street to the rooms, at most eight, with an optional photo. The photo has the bounds of a room's photo and is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/arrival (the `AddStep` operationId).
+	AddStepWithBodyWithResponse(ctx context.Context, branch BranchCode, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddStepResponse, error)
+
+	// AddStepWithResponse Add a step after those of the way from the street to the rooms, at most eight, with an optional photo. The photo has the bounds of a room's photo and is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/arrival (the `AddStep` operationId).
+	AddStepWithResponse(ctx context.Context, branch BranchCode, body AddStepJSONRequestBody, reqEditors ...RequestEditorFn) (*AddStepResponse, error)
+
+	// RemoveStepWithResponse Delete a step with its photo.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v2/admin/branches/{branch}/arrival/{step} (the `RemoveStep` operationId).
+	RemoveStepWithResponse(ctx context.Context, branch BranchCode, step string, reqEditors ...RequestEditorFn) (*RemoveStepResponse, error)
+
+	// ChangeStepWithBodyWithResponse Replace the text of a step and move it to a position, from 1. A position beyond the last one is the last one. The photo stays.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v2/admin/branches/{branch}/arrival/{step} (the `ChangeStep` operationId).
+	ChangeStepWithBodyWithResponse(ctx context.Context, branch BranchCode, step string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeStepResponse, error)
+
+	// ChangeStepWithResponse Replace the text of a step and move it to a position, from 1. A position beyond the last one is the last one. The photo stays.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v2/admin/branches/{branch}/arrival/{step} (the `ChangeStep` operationId).
+	ChangeStepWithResponse(ctx context.Context, branch BranchCode, step string, body ChangeStepJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeStepResponse, error)
 
 	// ListAuditWithResponse The audit log of a branch, newest first. The headquarters also sees entries that concern no branch.
 	//
@@ -14972,6 +16211,41 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v2/admin/branches/{branch}/exports (the `NoteExport` operationId).
 	NoteExportWithResponse(ctx context.Context, branch BranchCode, body NoteExportJSONRequestBody, reqEditors ...RequestEditorFn) (*NoteExportResponse, error)
 
+	// ListHandoversWithResponse The notes for the next shift: open ones first, and those done in the last two weeks.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/admin/branches/{branch}/handover (the `ListHandovers` operationId).
+	ListHandoversWithResponse(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*ListHandoversResponse, error)
+
+	// AddHandoverWithBodyWithResponse Leave a note for the next shift.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/handover (the `AddHandover` operationId).
+	AddHandoverWithBodyWithResponse(ctx context.Context, branch BranchCode, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddHandoverResponse, error)
+
+	// AddHandoverWithResponse Leave a note for the next shift.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/handover (the `AddHandover` operationId).
+	AddHandoverWithResponse(ctx context.Context, branch BranchCode, body AddHandoverJSONRequestBody, reqEditors ...RequestEditorFn) (*AddHandoverResponse, error)
+
+	// SetHandoverWithBodyWithResponse Record that a note for the next shift is done, or open it again.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /v2/admin/branches/{branch}/handover/{note} (the `SetHandover` operationId).
+	SetHandoverWithBodyWithResponse(ctx context.Context, branch BranchCode, note string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetHandoverResponse, error)
+
+	// SetHandoverWithResponse Record that a note for the next shift is done, or open it again.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /v2/admin/branches/{branch}/handover/{note} (the `SetHandover` operationId).
+	SetHandoverWithResponse(ctx context.Context, branch BranchCode, note string, body SetHandoverJSONRequestBody, reqEditors ...RequestEditorFn) (*SetHandoverResponse, error)
+
 	// ListMessagesWithResponse The messages of a branch, newest first. Recipients are masked.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -15049,14 +16323,14 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room} (the `ChangeRoom` operationId).
 	ChangeRoomWithResponse(ctx context.Context, branch BranchCode, room string, body ChangeRoomJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeRoomResponse, error)
 
-	// AddPhotoWithBodyWithResponse Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+	// AddPhotoWithBodyWithResponse Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to four widths, without its metadata. The body may have 8,454,144 bytes.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v2/admin/branches/{branch}/rooms/{room}/photos (the `AddPhoto` operationId).
 	AddPhotoWithBodyWithResponse(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddPhotoResponse, error)
 
-	// AddPhotoWithResponse Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+	// AddPhotoWithResponse Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to four widths, without its metadata. The body may have 8,454,144 bytes.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15315,14 +16589,14 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v2/admin/passkeys/options (the `BeginPasskeyLogin` operationId).
 	BeginPasskeyLoginWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*BeginPasskeyLoginResponse, error)
 
-	// ErasePersonWithBodyWithResponse Erase name and contact from past reservations and messages, and delete franchise inquiries. Future reservations keep them.
+	// ErasePersonWithBodyWithResponse Erase name and contact from past reservations and messages, and delete franchise inquiries, notes and blocks. Future reservations keep them.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v2/admin/personal-data/erase (the `ErasePerson` operationId).
 	ErasePersonWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ErasePersonResponse, error)
 
-	// ErasePersonWithResponse Erase name and contact from past reservations and messages, and delete franchise inquiries. Future reservations keep them.
+	// ErasePersonWithResponse Erase name and contact from past reservations and messages, and delete franchise inquiries, notes and blocks. Future reservations keep them.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15406,7 +16680,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/admin/reports/occupancy.xlsx (the `OccupancyXLSX` operationId).
 	OccupancyXLSXWithResponse(ctx context.Context, params *OccupancyXLSXParams, reqEditors ...RequestEditorFn) (*OccupancyXLSXResponse, error)
 
-	// SearchReservationsWithResponse Search reservations of the administrator's branches by name, phone number, order id, id or e-mail address; at most the latest 50.
+	// SearchReservationsWithResponse Search reservations of the administrator's branches by name, phone number, order id, id or e-mail address, at most the latest 50, and rooms by name.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15461,6 +16735,55 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PATCH /v2/admin/reservations/{id}/contact (the `CorrectContact` operationId).
 	CorrectContactWithResponse(ctx context.Context, id string, body CorrectContactJSONRequestBody, reqEditors ...RequestEditorFn) (*CorrectContactResponse, error)
+
+	// ShowGuestWithResponse The guest of a reservation: the latest stays under the same phone number in the administrator's branches, notes of staff, and whether the number may reserve. The access is recorded in the audit log.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/admin/reservations/{id}/guest (the `ShowGuest` operationId).
+	ShowGuestWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*ShowGuestResponse, error)
+
+	// UnblockGuestWithResponse Let the phone number of a reservation reserve again.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v2/admin/reservations/{id}/guest/block (the `UnblockGuest` operationId).
+	UnblockGuestWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*UnblockGuestResponse, error)
+
+	// BlockGuestWithBodyWithResponse Keep the phone number of a reservation from reserving in any branch. Reservations that exist stay; administrators may still register the guest.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v2/admin/reservations/{id}/guest/block (the `BlockGuest` operationId).
+	BlockGuestWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*BlockGuestResponse, error)
+
+	// BlockGuestWithResponse Keep the phone number of a reservation from reserving in any branch. Reservations that exist stay; administrators may still register the guest.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v2/admin/reservations/{id}/guest/block (the `BlockGuest` operationId).
+	BlockGuestWithResponse(ctx context.Context, id string, body BlockGuestJSONRequestBody, reqEditors ...RequestEditorFn) (*BlockGuestResponse, error)
+
+	// AddGuestNoteWithBodyWithResponse Add a note about the guest of a reservation. It belongs to the branch of the reservation.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/reservations/{id}/guest/notes (the `AddGuestNote` operationId).
+	AddGuestNoteWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddGuestNoteResponse, error)
+
+	// AddGuestNoteWithResponse Add a note about the guest of a reservation. It belongs to the branch of the reservation.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/reservations/{id}/guest/notes (the `AddGuestNote` operationId).
+	AddGuestNoteWithResponse(ctx context.Context, id string, body AddGuestNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*AddGuestNoteResponse, error)
+
+	// RemoveGuestNoteWithResponse Remove a note about the guest of a reservation.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v2/admin/reservations/{id}/guest/notes/{note} (the `RemoveGuestNote` operationId).
+	RemoveGuestNoteWithResponse(ctx context.Context, id string, note string, reqEditors ...RequestEditorFn) (*RemoveGuestNoteResponse, error)
 
 	// RotateKeyWithBodyWithResponse Replace the guest's key and send the new one.
 	//
@@ -15623,12 +16946,12 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/banks (the `ListBanks` operationId).
 	ListBanksWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListBanksResponse, error)
 
-	// ListBranchesWithResponse All branches.
+	// ListBranchesWithResponse All branches, or one of them.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v2/branches (the `ListBranches` operationId).
-	ListBranchesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListBranchesResponse, error)
+	ListBranchesWithResponse(ctx context.Context, params *ListBranchesParams, reqEditors ...RequestEditorFn) (*ListBranchesResponse, error)
 
 	// BranchesNowWithResponse Branches with their free rooms now and their next free time today.
 	//
@@ -15636,6 +16959,13 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v2/branches/now (the `BranchesNow` operationId).
 	BranchesNowWithResponse(ctx context.Context, params *BranchesNowParams, reqEditors ...RequestEditorFn) (*BranchesNowResponse, error)
+
+	// ShowArrivalWithResponse The way from the street to the rooms of a branch, step by step.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/branches/{branch}/arrival (the `ShowArrival` operationId).
+	ShowArrivalWithResponse(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*ShowArrivalResponse, error)
 
 	// CalendarWithResponse Open days and closed days of a month.
 	//
@@ -16707,6 +18037,33 @@ func (r AcknowledgeAlertResponse) StatusCode() int {
 	return 0
 }
 
+type AddBranchResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data struct {
+			Branch string `json:"branch"`
+		} `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r AddBranchResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AddBranchResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type EnrollAgentResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -16726,6 +18083,79 @@ func (r EnrollAgentResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r EnrollAgentResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type AddStepResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r AddStepResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AddStepResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RemoveStepResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NoData
+}
+
+// Status returns HTTPResponse.Status
+func (r RemoveStepResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RemoveStepResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ChangeStepResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NoData
+}
+
+// Status returns HTTPResponse.Status
+func (r ChangeStepResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ChangeStepResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -16995,6 +18425,79 @@ func (r NoteExportResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r NoteExportResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListHandoversResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Handovers `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListHandoversResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListHandoversResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type AddHandoverResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data AddedGuestNote `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r AddHandoverResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AddHandoverResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type SetHandoverResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NoData
+}
+
+// Status returns HTTPResponse.Status
+func (r SetHandoverResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SetHandoverResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -18266,6 +19769,125 @@ func (r CorrectContactResponse) StatusCode() int {
 	return 0
 }
 
+type ShowGuestResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Guest `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowGuestResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowGuestResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type UnblockGuestResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NoData
+}
+
+// Status returns HTTPResponse.Status
+func (r UnblockGuestResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UnblockGuestResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type BlockGuestResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NoData
+}
+
+// Status returns HTTPResponse.Status
+func (r BlockGuestResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r BlockGuestResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type AddGuestNoteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data AddedGuestNote `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r AddGuestNoteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AddGuestNoteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RemoveGuestNoteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NoData
+}
+
+// Status returns HTTPResponse.Status
+func (r RemoveGuestNoteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RemoveGuestNoteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type RotateKeyResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -18692,6 +20314,31 @@ func (r BranchesNowResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r BranchesNowResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ShowArrivalResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data Arrival `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowArrivalResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowArrivalResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -19969,6 +21616,32 @@ func (c *ClientWithResponses) AcknowledgeAlertWithResponse(ctx context.Context, 
 	return ParseAcknowledgeAlertResponse(rsp)
 }
 
+// AddBranchWithBodyWithResponse Add a branch. Without copyFrom it is open day and night and has no rooms. Its rooms are disabled until their doors are proven; guests find the branch once a room is on sale.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/branches (the `AddBranch` operationId).
+func (c *ClientWithResponses) AddBranchWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddBranchResponse, error) {
+	rsp, err := c.AddBranchWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddBranchResponse(rsp)
+}
+
+// AddBranchWithResponse Add a branch. Without copyFrom it is open day and night and has no rooms. Its rooms are disabled until their doors are proven; guests find the branch once a room is on sale.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/branches (the `AddBranch` operationId).
+func (c *ClientWithResponses) AddBranchWithResponse(ctx context.Context, body AddBranchJSONRequestBody, reqEditors ...RequestEditorFn) (*AddBranchResponse, error) {
+	rsp, err := c.AddBranch(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddBranchResponse(rsp)
+}
+
 // EnrollAgentWithResponse Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -19980,6 +21653,71 @@ func (c *ClientWithResponses) EnrollAgentWithResponse(ctx context.Context, branc
 		return nil, err
 	}
 	return ParseEnrollAgentResponse(rsp)
+}
+
+// AddStepWithBodyWithResponse Add a step after those of the way from the street to the rooms, at most eight, with an optional photo. The photo has the bounds of a room's photo and is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/branches/{branch}/arrival (the `AddStep` operationId).
+func (c *ClientWithResponses) AddStepWithBodyWithResponse(ctx context.Context, branch BranchCode, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddStepResponse, error) {
+	rsp, err := c.AddStepWithBody(ctx, branch, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddStepResponse(rsp)
+}
+
+// AddStepWithResponse Add a step after those of the way from the street to the rooms, at most eight, with an optional photo. The photo has the bounds of a room's photo and is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/branches/{branch}/arrival (the `AddStep` operationId).
+func (c *ClientWithResponses) AddStepWithResponse(ctx context.Context, branch BranchCode, body AddStepJSONRequestBody, reqEditors ...RequestEditorFn) (*AddStepResponse, error) {
+	rsp, err := c.AddStep(ctx, branch, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddStepResponse(rsp)
+}
+
+// RemoveStepWithResponse Delete a step with its photo.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v2/admin/branches/{branch}/arrival/{step} (the `RemoveStep` operationId).
+func (c *ClientWithResponses) RemoveStepWithResponse(ctx context.Context, branch BranchCode, step string, reqEditors ...RequestEditorFn) (*RemoveStepResponse, error) {
+	rsp, err := c.RemoveStep(ctx, branch, step, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRemoveStepResponse(rsp)
+}
+
+// ChangeStepWithBodyWithResponse Replace the text of a step and move it to a position, from 1. A position beyond the last one is the last one. The photo stays.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v2/admin/branches/{branch}/arrival/{step} (the `ChangeStep` operationId).
+func (c *ClientWithResponses) ChangeStepWithBodyWithResponse(ctx context.Context, branch BranchCode, step string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeStepResponse, error) {
+	rsp, err := c.ChangeStepWithBody(ctx, branch, step, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangeStepResponse(rsp)
+}
+
+// ChangeStepWithResponse Replace the text of a step and move it to a position, from 1. A position beyond the last one is the last one. The photo stays.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v2/admin/branches/{branch}/arrival/{step} (the `ChangeStep` operationId).
+func (c *ClientWithResponses) ChangeStepWithResponse(ctx context.Context, branch BranchCode, step string, body ChangeStepJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeStepResponse, error) {
+	rsp, err := c.ChangeStep(ctx, branch, step, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangeStepResponse(rsp)
 }
 
 // ListAuditWithResponse The audit log of a branch, newest first. The headquarters also sees entries that concern no branch.
@@ -20190,6 +21928,71 @@ func (c *ClientWithResponses) NoteExportWithResponse(ctx context.Context, branch
 	return ParseNoteExportResponse(rsp)
 }
 
+// ListHandoversWithResponse The notes for the next shift: open ones first, and those done in the last two weeks.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/admin/branches/{branch}/handover (the `ListHandovers` operationId).
+func (c *ClientWithResponses) ListHandoversWithResponse(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*ListHandoversResponse, error) {
+	rsp, err := c.ListHandovers(ctx, branch, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListHandoversResponse(rsp)
+}
+
+// AddHandoverWithBodyWithResponse Leave a note for the next shift.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/branches/{branch}/handover (the `AddHandover` operationId).
+func (c *ClientWithResponses) AddHandoverWithBodyWithResponse(ctx context.Context, branch BranchCode, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddHandoverResponse, error) {
+	rsp, err := c.AddHandoverWithBody(ctx, branch, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddHandoverResponse(rsp)
+}
+
+// AddHandoverWithResponse Leave a note for the next shift.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/branches/{branch}/handover (the `AddHandover` operationId).
+func (c *ClientWithResponses) AddHandoverWithResponse(ctx context.Context, branch BranchCode, body AddHandoverJSONRequestBody, reqEditors ...RequestEditorFn) (*AddHandoverResponse, error) {
+	rsp, err := c.AddHandover(ctx, branch, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddHandoverResponse(rsp)
+}
+
+// SetHandoverWithBodyWithResponse Record that a note for the next shift is done, or open it again.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /v2/admin/branches/{branch}/handover/{note} (the `SetHandover` operationId).
+func (c *ClientWithResponses) SetHandoverWithBodyWithResponse(ctx context.Context, branch BranchCode, note string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetHandoverResponse, error) {
+	rsp, err := c.SetHandoverWithBody(ctx, branch, note, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetHandoverResponse(rsp)
+}
+
+// SetHandoverWithResponse Record that a note for the next shift is done, or open it again.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /v2/admin/branches/{branch}/handover/{note} (the `SetHandover` operationId).
+func (c *ClientWithResponses) SetHandoverWithResponse(ctx context.Context, branch BranchCode, note string, body SetHandoverJSONRequestBody, reqEditors ...RequestEditorFn) (*SetHandoverResponse, error) {
+	rsp, err := c.SetHandover(ctx, branch, note, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetHandoverResponse(rsp)
+}
+
 // ListMessagesWithResponse The messages of a branch, newest first. Recipients are masked.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -20333,7 +22136,7 @@ func (c *ClientWithResponses) ChangeRoomWithResponse(ctx context.Context, branch
 	return ParseChangeRoomResponse(rsp)
 }
 
-// AddPhotoWithBodyWithResponse Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+// AddPhotoWithBodyWithResponse Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to four widths, without its metadata. The body may have 8,454,144 bytes.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20346,7 +22149,7 @@ func (c *ClientWithResponses) AddPhotoWithBodyWithResponse(ctx context.Context, 
 	return ParseAddPhotoResponse(rsp)
 }
 
-// AddPhotoWithResponse Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
+// AddPhotoWithResponse Add a photo after those of the room, at most six: JPEG, PNG or WebP of at most 6 MiB and 25 million pixels, with a shorter side of at least 320 pixels and a longer one of at most three times that. It is encoded again in up to four widths, without its metadata. The body may have 8,454,144 bytes.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20827,7 +22630,7 @@ func (c *ClientWithResponses) BeginPasskeyLoginWithResponse(ctx context.Context,
 	return ParseBeginPasskeyLoginResponse(rsp)
 }
 
-// ErasePersonWithBodyWithResponse Erase name and contact from past reservations and messages, and delete franchise inquiries. Future reservations keep them.
+// ErasePersonWithBodyWithResponse Erase name and contact from past reservations and messages, and delete franchise inquiries, notes and blocks. Future reservations keep them.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20840,7 +22643,7 @@ func (c *ClientWithResponses) ErasePersonWithBodyWithResponse(ctx context.Contex
 	return ParseErasePersonResponse(rsp)
 }
 
-// ErasePersonWithResponse Erase name and contact from past reservations and messages, and delete franchise inquiries. Future reservations keep them.
+// ErasePersonWithResponse Erase name and contact from past reservations and messages, and delete franchise inquiries, notes and blocks. Future reservations keep them.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20996,7 +22799,7 @@ func (c *ClientWithResponses) OccupancyXLSXWithResponse(ctx context.Context, par
 	return ParseOccupancyXLSXResponse(rsp)
 }
 
-// SearchReservationsWithResponse Search reservations of the administrator's branches by name, phone number, order id, id or e-mail address; at most the latest 50.
+// SearchReservationsWithResponse Search reservations of the administrator's branches by name, phone number, order id, id or e-mail address, at most the latest 50, and rooms by name.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21098,6 +22901,97 @@ func (c *ClientWithResponses) CorrectContactWithResponse(ctx context.Context, id
 		return nil, err
 	}
 	return ParseCorrectContactResponse(rsp)
+}
+
+// ShowGuestWithResponse The guest of a reservation: the latest stays under the same phone number in the administrator's branches, notes of staff, and whether the number may reserve. The access is recorded in the audit log.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/admin/reservations/{id}/guest (the `ShowGuest` operationId).
+func (c *ClientWithResponses) ShowGuestWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*ShowGuestResponse, error) {
+	rsp, err := c.ShowGuest(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowGuestResponse(rsp)
+}
+
+// UnblockGuestWithResponse Let the phone number of a reservation reserve again.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v2/admin/reservations/{id}/guest/block (the `UnblockGuest` operationId).
+func (c *ClientWithResponses) UnblockGuestWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*UnblockGuestResponse, error) {
+	rsp, err := c.UnblockGuest(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUnblockGuestResponse(rsp)
+}
+
+// BlockGuestWithBodyWithResponse Keep the phone number of a reservation from reserving in any branch. Reservations that exist stay; administrators may still register the guest.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v2/admin/reservations/{id}/guest/block (the `BlockGuest` operationId).
+func (c *ClientWithResponses) BlockGuestWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*BlockGuestResponse, error) {
+	rsp, err := c.BlockGuestWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBlockGuestResponse(rsp)
+}
+
+// BlockGuestWithResponse Keep the phone number of a reservation from reserving in any branch. Reservations that exist stay; administrators may still register the guest.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v2/admin/reservations/{id}/guest/block (the `BlockGuest` operationId).
+func (c *ClientWithResponses) BlockGuestWithResponse(ctx context.Context, id string, body BlockGuestJSONRequestBody, reqEditors ...RequestEditorFn) (*BlockGuestResponse, error) {
+	rsp, err := c.BlockGuest(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBlockGuestResponse(rsp)
+}
+
+// AddGuestNoteWithBodyWithResponse Add a note about the guest of a reservation. It belongs to the branch of the reservation.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/reservations/{id}/guest/notes (the `AddGuestNote` operationId).
+func (c *ClientWithResponses) AddGuestNoteWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddGuestNoteResponse, error) {
+	rsp, err := c.AddGuestNoteWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddGuestNoteResponse(rsp)
+}
+
+// AddGuestNoteWithResponse Add a note about the guest of a reservation. It belongs to the branch of the reservation.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/reservations/{id}/guest/notes (the `AddGuestNote` operationId).
+func (c *ClientWithResponses) AddGuestNoteWithResponse(ctx context.Context, id string, body AddGuestNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*AddGuestNoteResponse, error) {
+	rsp, err := c.AddGuestNote(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddGuestNoteResponse(rsp)
+}
+
+// RemoveGuestNoteWithResponse Remove a note about the guest of a reservation.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v2/admin/reservations/{id}/guest/notes/{note} (the `RemoveGuestNote` operationId).
+func (c *ClientWithResponses) RemoveGuestNoteWithResponse(ctx context.Context, id string, note string, reqEditors ...RequestEditorFn) (*RemoveGuestNoteResponse, error) {
+	rsp, err := c.RemoveGuestNote(ctx, id, note, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRemoveGuestNoteResponse(rsp)
 }
 
 // RotateKeyWithBodyWithResponse Replace the guest's key and send the new one.
@@ -21399,13 +23293,13 @@ func (c *ClientWithResponses) ListBanksWithResponse(ctx context.Context, reqEdit
 	return ParseListBanksResponse(rsp)
 }
 
-// ListBranchesWithResponse All branches.
+// ListBranchesWithResponse All branches, or one of them.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v2/branches (the `ListBranches` operationId).
-func (c *ClientWithResponses) ListBranchesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListBranchesResponse, error) {
-	rsp, err := c.ListBranches(ctx, reqEditors...)
+func (c *ClientWithResponses) ListBranchesWithResponse(ctx context.Context, params *ListBranchesParams, reqEditors ...RequestEditorFn) (*ListBranchesResponse, error) {
+	rsp, err := c.ListBranches(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -21423,6 +23317,19 @@ func (c *ClientWithResponses) BranchesNowWithResponse(ctx context.Context, param
 		return nil, err
 	}
 	return ParseBranchesNowResponse(rsp)
+}
+
+// ShowArrivalWithResponse The way from the street to the rooms of a branch, step by step.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/branches/{branch}/arrival (the `ShowArrival` operationId).
+func (c *ClientWithResponses) ShowArrivalWithResponse(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*ShowArrivalResponse, error) {
+	rsp, err := c.ShowArrival(ctx, branch, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowArrivalResponse(rsp)
 }
 
 // CalendarWithResponse Open days and closed days of a month.
@@ -22778,6 +24685,36 @@ func ParseAcknowledgeAlertResponse(rsp *http.Response) (*AcknowledgeAlertRespons
 	return response, nil
 }
 
+// ParseAddBranchResponse parses an HTTP response from a AddBranchWithResponse call
+func ParseAddBranchResponse(rsp *http.Response) (*AddBranchResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AddBranchResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data struct {
+				Branch string `json:"branch"`
+			} `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseEnrollAgentResponse parses an HTTP response from a EnrollAgentWithResponse call
 func ParseEnrollAgentResponse(rsp *http.Response) (*EnrollAgentResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -22796,6 +24733,88 @@ func ParseEnrollAgentResponse(rsp *http.Response) (*EnrollAgentResponse, error) 
 		var dest struct {
 			Data EnrollmentToken `json:"data"`
 		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAddStepResponse parses an HTTP response from a AddStepWithResponse call
+func ParseAddStepResponse(rsp *http.Response) (*AddStepResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AddStepResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data struct {
+				ID string `json:"id"`
+			} `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRemoveStepResponse parses an HTTP response from a RemoveStepWithResponse call
+func ParseRemoveStepResponse(rsp *http.Response) (*RemoveStepResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RemoveStepResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NoData
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseChangeStepResponse parses an HTTP response from a ChangeStepWithResponse call
+func ParseChangeStepResponse(rsp *http.Response) (*ChangeStepResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ChangeStepResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NoData
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -23091,6 +25110,88 @@ func ParseNoteExportResponse(rsp *http.Response) (*NoteExportResponse, error) {
 	}
 
 	response := &NoteExportResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NoData
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListHandoversResponse parses an HTTP response from a ListHandoversWithResponse call
+func ParseListHandoversResponse(rsp *http.Response) (*ListHandoversResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListHandoversResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Handovers `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAddHandoverResponse parses an HTTP response from a AddHandoverWithResponse call
+func ParseAddHandoverResponse(rsp *http.Response) (*AddHandoverResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AddHandoverResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data AddedGuestNote `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSetHandoverResponse parses an HTTP response from a SetHandoverWithResponse call
+func ParseSetHandoverResponse(rsp *http.Response) (*SetHandoverResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SetHandoverResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}
@@ -24481,6 +26582,140 @@ func ParseCorrectContactResponse(rsp *http.Response) (*CorrectContactResponse, e
 	return response, nil
 }
 
+// ParseShowGuestResponse parses an HTTP response from a ShowGuestWithResponse call
+func ParseShowGuestResponse(rsp *http.Response) (*ShowGuestResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowGuestResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Guest `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseUnblockGuestResponse parses an HTTP response from a UnblockGuestWithResponse call
+func ParseUnblockGuestResponse(rsp *http.Response) (*UnblockGuestResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UnblockGuestResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NoData
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseBlockGuestResponse parses an HTTP response from a BlockGuestWithResponse call
+func ParseBlockGuestResponse(rsp *http.Response) (*BlockGuestResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &BlockGuestResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NoData
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAddGuestNoteResponse parses an HTTP response from a AddGuestNoteWithResponse call
+func ParseAddGuestNoteResponse(rsp *http.Response) (*AddGuestNoteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AddGuestNoteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data AddedGuestNote `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRemoveGuestNoteResponse parses an HTTP response from a RemoveGuestNoteWithResponse call
+func ParseRemoveGuestNoteResponse(rsp *http.Response) (*RemoveGuestNoteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RemoveGuestNoteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NoData
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseRotateKeyResponse parses an HTTP response from a RotateKeyWithResponse call
 func ParseRotateKeyResponse(rsp *http.Response) (*RotateKeyResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -24940,6 +27175,34 @@ func ParseBranchesNowResponse(rsp *http.Response) (*BranchesNowResponse, error) 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest struct {
 			Data BranchesNow `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseShowArrivalResponse parses an HTTP response from a ShowArrivalWithResponse call
+func ParseShowArrivalResponse(rsp *http.Response) (*ShowArrivalResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowArrivalResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data Arrival `json:"data"`
 		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err

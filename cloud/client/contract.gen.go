@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "7461422020816db041da755cee733abee47ef3566ce1ff1751ef43ccee9b1377"
+const Contract = "2f2622bcb2644672c3483a62e153fefe7f12c510501451f43e1e14d2923198d7"

@@ -43,6 +43,26 @@ func (p *page) secure(password string) (secret string) {
 	return secret
 }
 
+// recoveryCodes makes new recovery codes and returns them.
+func (p *page) recoveryCodes(password, code string) (codes []string) {
+	p.t.Helper()
+	value[bool](p, `([...document.querySelectorAll("input[type=password]")].at(-1).focus(), true)`)
+	p.keys(password)
+	p.press("복구 코드 만들기")
+	p.wait("the question for a code", `document.querySelector("main input[autocomplete=one-time-code]")`)
+	value[bool](p, `([...document.querySelectorAll("main input[autocomplete=one-time-code]")].at(-1).focus(), true)`)
+	p.keys(code)
+	p.press("복구 코드 만들기")
+	p.see("이 코드는 지금만 볼 수 있어요")
+	codes = value[[]string](p, `[...document.querySelectorAll("dialog .codes code")].map(c => c.textContent)`)
+	if len(codes) != 10 {
+		p.t.Fatalf("got recovery codes %v, want ten", codes)
+	}
+	p.survey("console-recovery-codes")
+	p.on(desktop).press("닫기")
+	return codes
+}
+
 // logInto fills in and submits the console's login form.
 func (p *page) logInto(id, password string) {
 	p.t.Helper()
@@ -120,14 +140,15 @@ func TestConsoleAccounts(t *testing.T) {
 		m := manager.with(t)
 		secret := m.secure("a password of my own")
 		m.survey("console-account-totp")
-		m.on(desktop).press("로그아웃")
+		recovery := m.on(desktop).recoveryCodes("a password of my own", authenticator(t, secret, 1))
+		m.press("로그아웃")
 		m.logInto("gangnam-manager", "a password of my own")
 		m.see("2단계 인증이 켜져 있어요")
 		m.survey("console-login-totp")
 		m.on(desktop).keys("000000") // the field has the focus
 		m.press("로그인")
 		m.wait("it is refused", `document.querySelector(".problem").textContent !== ""`)
-		m.fill("인증 앱의 6자리 번호", authenticator(t, secret, 1))
+		m.fill("인증 앱의 6자리 번호", recovery[3])
 		m.press("로그인")
 		m.see("예약 현황")
 	})
@@ -194,7 +215,7 @@ func TestConsoleAccounts(t *testing.T) {
 		h.open("/console/gangnam/audit")
 		h.choose("종류", "관리자")
 		h.press("거르기")
-		h.see("2단계 인증 켜기", "2단계 인증 끄기", "비밀번호 변경", "세션 종료", "관리자 정지", "관리자 정지 해제", "관리자 변경", "로그인")
+		h.see("2단계 인증 켜기", "2단계 인증 끄기", "복구 코드 발급", "복구 코드로 로그인", "비밀번호 변경", "세션 종료", "관리자 정지", "관리자 정지 해제", "관리자 변경", "로그인")
 		for _, row := range value[[]string](h, `[...document.querySelectorAll("main tbody tr")].map(r => r.innerText)`) {
 			if !strings.Contains(row, "127.0.0.1") {
 				t.Errorf("from where: %s", row)

@@ -38,6 +38,14 @@ func TestConsoleClosures(t *testing.T) {
 	p.see("박지훈")
 	p.press("휴무 등록")
 	p.see("지점 3곳의 휴무를 등록했어요")
+	p.press("실행 취소")
+	p.see("되돌렸어요")
+	p.press("모두 선택")
+	p.fill("사유", "점검")
+	p.press("겹치는 예약 확인")
+	p.see("박지훈")
+	p.press("휴무 등록")
+	p.see("지점 3곳의 휴무를 등록했어요")
 	for _, branch := range []string{"gangnam", "hongdae", "jamsil"} {
 		var calendar struct {
 			Dates []struct{ Date, Status, Reason string }

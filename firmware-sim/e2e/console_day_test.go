@@ -66,6 +66,9 @@ func TestConsoleDay(t *testing.T) {
 		p.press("취소된 예약 보기")
 		p.see("김서연", "취소됨")
 		p.press("시간표")
+		p.wait("the cancelled one is a strip", `document.querySelector(".gone")?.innerText.includes("김서연")`)
+		p.survey("console-canceled")
+		p.on(desktop)
 	})
 
 	t.Run("a deposit appears by itself", func(t *testing.T) {

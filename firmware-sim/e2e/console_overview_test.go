@@ -33,6 +33,7 @@ func TestConsoleOverview(t *testing.T) {
 	p.see("hq 확인 중")
 	p.wait("the link", failing+`.querySelector("a").click() === undefined`)
 	p.wait("the doors with the warning", `location.pathname === "/console/gangnam/doors" && document.body.innerText.includes("2번 룸 문이 열리지 않아요")`)
+	p.wait("whose stay it is", `[...document.querySelectorAll(".door")].find(d => d.innerText.includes("2번 룸")).querySelector(".occupant")`)
 
 	requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
 	if result, _ := guest.open("gangnam", "room", key); result.Status != "SUCCESS" {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
 // TestConsoleSettings saves every form of a branch's settings and checks what customers see afterwards.
@@ -31,7 +33,7 @@ func TestConsoleSettings(t *testing.T) {
 		t.Helper()
 		p.press("저장")
 		p.see("저장했어요")
-		p.wait("the message is gone", `!document.querySelector(".toast")`)
+		value[bool](p, `(document.querySelector(".toast").remove(), true)`) // the next one is of the next save
 	}
 	type day struct{ Date, Status, Reason string }
 	calendar := func(month string) []day {
@@ -54,6 +56,9 @@ func TestConsoleSettings(t *testing.T) {
 	}
 
 	t.Run("photos and texts of a room", func(t *testing.T) { roomShowcase(t, p.with(t), soon) })
+	t.Run("arrival steps", func(t *testing.T) { arrivalSteps(t, s, p.with(t)) })
+	p.open("/console/hongdae/settings")
+	p.see("운영 시간")
 
 	p.fill("전화", "02-0000-9999")
 	p.fill("예약 가능 기간(일)", "45")
@@ -294,27 +299,56 @@ func TestConsoleSettings(t *testing.T) {
 	p.see("설정 변경", "룸 정보 변경", "채널 추가", "내보내기 링크 발급", "채널 켜기/끄기")
 }
 
+// arrivalSteps describes the way into a branch in the console and looks at it on a key page.
+func arrivalSteps(t *testing.T, s *world.Stack, p *page) {
+	p.open("/console/gangnam/settings")
+	const texts = `[...document.querySelectorAll(".steps li > p")].map((e) => e.innerText).join(", ")`
+	for _, step := range [][2]string{{"지하 1층으로 내려오세요.", "Go down to floor B1."}, {"갈색 문으로 들어오세요.", "Enter the brown door."}} {
+		p.press("단계 추가")
+		p.fill("안내", step[0])
+		p.fill("안내(영어)", step[1])
+		p.do("choose the photo", chromedp.SetUploadFiles(chromedp.CSS(`dialog input[type=file]`), []string{photoFile(t)}))
+		p.press("저장")
+		p.wait("the step", texts+`.endsWith(`+quoted(step[0])+`)`)
+	}
+	p.press("↑ 2단계")
+	p.wait("the new order", texts+` === "갈색 문으로 들어오세요., 지하 1층으로 내려오세요."`)
+	p.press("수정 2단계")
+	p.fill("안내", "계단으로 내려오세요.")
+	p.press("저장")
+	p.wait("the new text", texts+`.endsWith("계단으로 내려오세요.")`)
+	p.press("단계 추가")
+	p.see("안내(영어)")
+	p.survey("console-settings-arrival")
+	p.on(desktop).press("돌아가기")
+	p.wait("the dialog is closed", `!document.querySelector("dialog[open]")`)
+
+	guest := p.another(t)
+	guest.on(phone).open("/k/" + keyOfAdminReservation(t, s, "gangnam", 4, "01077778888"))
+	guest.see("들어오는 길")
+	if loaded := value[int](guest, `performance.getEntriesByType("resource").filter((e) => e.name.includes("/photos/")).length`); loaded != 0 {
+		t.Errorf("the key page loads %d photos before they are asked for", loaded)
+	}
+	guest.press("들어오는 길")
+	guest.see("갈색 문으로 들어오세요.", "계단으로 내려오세요.")
+	guest.wait("the photo", `document.querySelector("#arrival img").naturalWidth === 960`)
+	guest.look("key-arrival", phone, narrow)
+	guest.media("prefers-color-scheme", "dark")
+	guest.look("key-arrival-dark", phone)
+
+	p.press("삭제 1단계")
+	p.wait("one step", texts+` === "계단으로 내려오세요."`)
+}
+
 // roomShowcase adds a photo, a description and amenities to room 3 in the console, and looks at them as a guest.
 func roomShowcase(t *testing.T, p *page, date string) {
-	file := filepath.Join(t.TempDir(), "photo.jpg")
-	large := image.NewRGBA(image.Rect(0, 0, 3000, 2000)) // the console makes it smaller
-	for i := range large.Pix {
-		large.Pix[i] = byte(i / 4 / 3000 % 256)
-	}
-	var data bytes.Buffer
-	if err := jpeg.Encode(&data, large, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, data.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	p.press("사진과 소개 3번 룸")
 	p.see("3번 룸의 사진과 소개")
-	p.do("choose the photo", chromedp.SetUploadFiles(chromedp.CSS(`dialog input[type=file]`), []string{file}))
+	p.do("choose the photo", chromedp.SetUploadFiles(chromedp.CSS(`dialog input[type=file]`), []string{photoFile(t)}))
 	p.fill("사진 설명", "창가의 소파")
 	p.fill("사진 설명(영어)", "A sofa by the window")
 	p.press("사진 추가")
-	p.wait("the photo", `document.querySelector("dialog .photos img")?.naturalWidth === 480`)
+	p.wait("the photo", `document.querySelector("dialog .photos img")?.naturalWidth === 320`)
 	p.fill("소개", "조용한 안쪽 룸이에요.")
 	p.fill("소개(영어)", "A quiet room at the back.")
 	p.fill("편의 시설", "빔 프로젝터\n안마 의자")
@@ -340,6 +374,24 @@ func roomShowcase(t *testing.T, p *page, date string) {
 	guest.on(phone).press("Room 3")
 	guest.see("A quiet room at the back.")
 	guest.look("picker-photo", phone)
+}
+
+// photoFile returns the path of a large photo.
+func photoFile(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "photo.jpg")
+	large := image.NewRGBA(image.Rect(0, 0, 3000, 2000)) // the console makes it smaller
+	for i := range large.Pix {
+		large.Pix[i] = byte(i / 4 / 3000 % 256)
+	}
+	var data bytes.Buffer
+	if err := jpeg.Encode(&data, large, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, data.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // phone returns the phone number in the form of the settings.

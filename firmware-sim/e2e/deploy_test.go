@@ -34,10 +34,14 @@ func TestDeployFiles(t *testing.T) {
 	t.Run("kubernetes", func(t *testing.T) {
 		t.Parallel()
 		out := tool(t, nil, "kubectl", "kustomize", "kubernetes")
-		for _, want := range []string{"kind: Deployment", "kind: Cluster", "kind: StatefulSet", "kind: Gateway", "kind: HTTPRoute", "replicas: 2", "readOnlyRootFilesystem: true"} {
+		for _, want := range []string{"kind: Deployment", "kind: Cluster", "kind: StatefulSet", "kind: Gateway", "kind: HTTPRoute", "replicas: 2", "readOnlyRootFilesystem: true",
+			"EMQX_DASHBOARD__DEFAULT_PASSWORD", "value: verify-full", "verify = verify_peer"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %s", want)
 			}
+		}
+		if strings.Contains(out, "verify_none") {
+			t.Error("a connection does not verify the certificate of the database")
 		}
 	})
 	t.Run("caddy", func(t *testing.T) {
@@ -62,6 +66,13 @@ func TestDeployFiles(t *testing.T) {
 		out := tool(t, nil, "systemd-analyze", "verify", filepath.Join(dir, "yeolda.service"), filepath.Join(dir, "yeolda-backup.service"), filepath.Join(dir, "yeolda-backup.timer"))
 		if strings.TrimSpace(out) != "" {
 			t.Error(out)
+		}
+	})
+	t.Run("exposure of the units", func(t *testing.T) {
+		t.Parallel()
+		// The units of the agent's updates are missing: the scripts of a package may change anything.
+		for _, unit := range []string{"systemd/yeolda.service", "systemd/yeolda-backup.service", "agent/yeolda-agent.service"} {
+			tool(t, nil, "systemd-analyze", "security", "--offline=true", "--threshold=25", unit) // 2.5 of 10
 		}
 	})
 	t.Run("compose's secrets", func(t *testing.T) {

@@ -105,8 +105,10 @@ var operations = map[string]operation{
 	"GET /v2/admin/branches/{}/payments": func(x exchange) (int, []byte, error) {
 		return got(x.api.ListPaymentsWithResponse(x.ctx, x.path[0], &yeolda.ListPaymentsParams{YearMonth: x.Get("yearMonth")}))
 	},
-	"GET /v2/admin/branches/{}/doors":    at((*yeolda.API).ListDoorsWithResponse),
-	"GET /v2/admin/branches/{}/settings": at((*yeolda.API).ShowSettingsWithResponse),
+	"GET /v2/admin/branches/{}/doors":            at((*yeolda.API).ListDoorsWithResponse),
+	"GET /v2/admin/branches/{}/settings":         at((*yeolda.API).ShowSettingsWithResponse),
+	"POST /v2/admin/branches/{}/rooms/{}/photos": inAtTwo((*yeolda.API).AddPhotoWithResponse),
+	"PUT /v2/admin/branches/{}/rooms/{}/profile": inAtTwo((*yeolda.API).DescribeRoomWithResponse),
 	"GET /v2/admin/branches/{}/rooms/{}/prices": func(x exchange) (int, []byte, error) {
 		return got(x.api.ShowPricesWithResponse(x.ctx, x.path[0], x.path[1]))
 	},

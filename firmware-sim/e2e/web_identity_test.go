@@ -92,4 +92,6 @@ func TestWebPurchaseIdentity(t *testing.T) {
 		p.at("/book/contact")
 		p.press("예약 그만두기")
 	})
+
+	t.Run("detours", func(t *testing.T) { detours(t, s, first) })
 }

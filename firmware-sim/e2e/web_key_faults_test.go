@@ -186,7 +186,6 @@ func TestWebKeyPageFaults(t *testing.T) {
 			network := newFlawedNetwork(t, s.Pages)
 			p := first.another(t)
 			p.base = network.URL
-			p.patience = 10 * time.Second
 			p.expect("Failed to load resource")
 			p.open(address)
 			p.see("지금 열 수 있어요")
@@ -199,7 +198,9 @@ func TestWebKeyPageFaults(t *testing.T) {
 			} else {
 				p.press("현관문 열기")
 			}
+			p.patience = 10 * time.Second
 			p.see(c.want)
+			p.patience = patience
 			p.wait("the buttons work again", `[...document.querySelectorAll("button[name=door]")].every((b) => !b.disabled && !b.hasAttribute("aria-busy"))`)
 			p.find("전화하기")
 			network.heal()
@@ -214,13 +215,14 @@ func TestWebKeyPageFaults(t *testing.T) {
 			network := newFlawedNetwork(t, s.Pages)
 			p := first.another(t)
 			p.base = network.URL
-			p.patience = 10 * time.Second
 			p.expect("Failed to load resource", "The FetchEvent")
 			p.open(address)
 			p.wait("the worker has stored the page", `navigator.serviceWorker.controller && caches.match(location.pathname).then(r => window.stored = Boolean(r)) && window.stored`)
 			network.damage("GET /k/", f)
+			p.patience = 10 * time.Second
 			p.do("reload", chromedp.Reload())
 			p.see("지금 열 수 있어요")
+			p.patience = patience
 			p.press("현관문 열기")
 			p.see(opened)
 		})

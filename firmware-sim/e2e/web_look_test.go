@@ -102,8 +102,9 @@ func (p *page) judgeAccess(what string) {
 			p.t.Errorf("%s: %s (%s):\n  %s", what, v.ID, v.Help, strings.Join(v.Nodes, "\n  "))
 		}
 	}
-	if wide := value[bool](p, `document.documentElement.scrollWidth > innerWidth`); wide {
-		p.t.Errorf("%s: scrolls sideways", what)
+	if wide := value[string](p, `document.documentElement.scrollWidth <= innerWidth ? "" :
+		[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 0.5).at(-1)?.outerHTML.slice(0, 160) ?? "?"`); wide != "" {
+		p.t.Errorf("%s: scrolls sideways because of %s", what, wide)
 	}
 }
 

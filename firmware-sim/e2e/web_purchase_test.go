@@ -31,7 +31,14 @@ func (p *page) begin(day, room string) {
 	p.press("열다 강남점", day)
 	p.see("어느 룸에서 쉴까요?")
 	p.press(room)
+	p.firstStart()
+}
+
+// firstStart selects the first available start in the open sheet of a room.
+func (p *page) firstStart() {
+	p.t.Helper()
 	p.see("몇 시에 시작할까요?")
+	p.taken()
 	p.wait("a start", `document.querySelector("dialog .starts .chip:not(:disabled)")`)
 	value[bool](p, `(document.querySelector("dialog .starts .chip:not(:disabled)").click(), true)`)
 	p.see("얼마나 쉴까요?")
@@ -293,6 +300,7 @@ func TestWebPurchase(t *testing.T) {
 		p.look("rooms-en")
 		p.press("Room 5")
 		p.see("When would you like to start?")
+		p.taken()
 		value[bool](p, `(document.querySelectorAll("dialog .hours .chip")[20].click(), true)`)
 		value[bool](p, `(document.querySelector("dialog .starts .chip:not(:disabled)").click(), true)`)
 		p.press("Book for")
@@ -324,7 +332,7 @@ func TestWebPurchase(t *testing.T) {
 
 	story("with the keyboard alone", func(t *testing.T, p *page) {
 		p.on(desktop).open("/")
-		p.see("예약 가능")
+		p.taken()
 		p.tabTo("본문으로 건너뛰기")
 		p.keys(kb.Enter)
 		p.wait("the focus is past the header", `document.activeElement.id === "main"`)

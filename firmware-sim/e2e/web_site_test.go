@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
@@ -89,13 +87,15 @@ func TestWebSite(t *testing.T) {
 
 	story("the service is away", func(t *testing.T, p *page) {
 		p.expect("ERR_INTERNET_DISCONNECTED")
-		p.offline(true, s.API+"/*")
 		p.open("/b/gangnam")
+		p.taken()
+		p.offline(true, s.API+"/*")
+		p.press("내일")
 		p.see("잠시 문제가 생겼어요", "다시 시도")
 		p.look("service-away")
 		p.offline(false)
 		p.press("다시 시도")
-		p.see("언제 갈까요?")
+		p.see("어느 룸에서 쉴까요?")
 	})
 
 	story("no network, after a visit", func(t *testing.T, p *page) {
@@ -103,13 +103,16 @@ func TestWebSite(t *testing.T) {
 		p.open("/")
 		p.see("예약 가능")
 		p.wait("the shell is kept", `navigator.serviceWorker.controller && caches.match("/").then(r => window.kept = Boolean(r)) && window.kept`)
+		if value[bool](p, `caches.match("/").then(r => r.text()).then(t => t.includes('id="carried"') || !t.includes('id="app"'))`) {
+			t.Error("the stored document is not the shell without data")
+		}
 		p.offline(true)
-		p.do("reload", chromedp.Reload())
+		p.press("열다 강남점")
 		p.see("인터넷에 연결되어 있지 않아요", "다시 시도")
 		p.look("no-network")
 		p.offline(false)
 		p.press("다시 시도")
-		p.see("어느 지점으로 갈까요?", "예약 가능")
+		p.see("언제 갈까요?")
 		kept := value[[]string](p, `(async () => (await Promise.all((await caches.keys()).map(async n => (await (await caches.open(n)).keys()).map(r => new URL(r.url).pathname)))).flat())()`)
 		for _, path := range kept {
 			if path != "/" && !strings.HasPrefix(path, "/assets/") {
@@ -117,6 +120,9 @@ func TestWebSite(t *testing.T) {
 			}
 		}
 	})
+
+	story("the browser code changes nothing on first screens", func(t *testing.T, p *page) { firstScreensAreTheSame(t, s, p) })
+	story("the choice without scripts", func(_ *testing.T, p *page) { choiceWithoutScripts(p) })
 
 	story("installable", func(t *testing.T, p *page) {
 		p.open("/")

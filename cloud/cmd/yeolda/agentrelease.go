@@ -48,7 +48,7 @@ type agentReleaseSignCmd struct {
 	Packages []string `arg:"" type:"existingfile" help:"Packages of one version, as make deb names them: yeolda-agent_VERSION_ARCHITECTURE.deb."`
 }
 
-// Run writes the manifest with the signatures beside the first package.
+// Run writes the manifest with the signatures beside the first package, and the signature of each package beside it.
 func (c *agentReleaseSignCmd) Run(p *program) error {
 	text, err := os.ReadFile(c.Key)
 	if err != nil {
@@ -75,8 +75,12 @@ func (c *agentReleaseSignCmd) Run(p *program) error {
 		if err != nil {
 			return err
 		}
-		update.Packages = append(update.Packages, protocol.SignPackage(ed25519.NewKeyFromSeed(seed), version,
-			protocol.Package{Architecture: architecture, URL: filepath.Base(file), SHA256: hash}))
+		signed := protocol.SignPackage(ed25519.NewKeyFromSeed(seed), version, protocol.Package{Architecture: architecture, URL: filepath.Base(file), SHA256: hash})
+		update.Packages = append(update.Packages, signed)
+		// For install.sh, which reads no JSON and does not know the version.
+		if err := os.WriteFile(file+".sig", []byte(version+" "+signed.Signature+"\n"), 0o644); err != nil { //nolint:gosec // it is published
+			return err
+		}
 	}
 	manifest, err := json.MarshalIndent(update, "", "  ")
 	if err != nil {

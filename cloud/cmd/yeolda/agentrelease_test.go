@@ -43,6 +43,9 @@ func TestAgentReleaseCommands(t *testing.T) {
 	if !ok || p.URL != "yeolda-agent_1.2.0_arm64.deb" || p.Verify("1.2.0", public) != nil {
 		t.Errorf("got %+v, want a valid signature", p)
 	}
+	if sig, err := os.ReadFile(arm + ".sig"); err != nil || string(sig) != "1.2.0 "+p.Signature+"\n" {
+		t.Errorf("signature beside the package: %q, %v, want that of the manifest", sig, err)
+	}
 	other := p
 	other.Architecture = "armhf"
 	if p.Verify("1.2.1", public) == nil || other.Verify("1.2.0", public) == nil {

@@ -87,13 +87,19 @@ func (c *restoreCmd) Run(p *program) error {
 	if err := (&migrateCmd{Database: c.Database}).Run(p); err != nil {
 		return err
 	}
-	erasures, err := readErasures(cmp.Or(c.Erasures, erasuresBeside(c.File)), c.Erasures == "")
+	return p.withRawDatabase(asOwner(c.Database), func(db *postgres.DB) error { // only the owner moves sequences
+		return p.afterRestore(db, cmp.Or(c.Erasures, erasuresBeside(c.File)), c.Erasures == "")
+	})
+}
+
+// afterRestore makes the service erase the persons of a list again, which may be missing if it is optional, and begins a
+// rebuild.
+func (p *program) afterRestore(db *postgres.DB, list string, optional bool) error {
+	erasures, err := readErasures(list, optional)
 	if err != nil {
 		return err
 	}
-	err = p.withRawDatabase(asOwner(c.Database), func(db *postgres.DB) error { // only the owner moves sequences
-		return errors.Join(postgres.PutPendingErasures(p.ctx, db.Pool, erasures), beginRebuild(p.ctx, db))
-	})
+	err = errors.Join(postgres.PutPendingErasures(p.ctx, db.Pool, erasures), beginRebuild(p.ctx, db))
 	if err == nil {
 		fmt.Fprintln(p.out, "no new reservations are taken until yeolda rebuild, or the service, has read the payment provider's books")
 	}

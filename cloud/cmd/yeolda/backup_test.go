@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
@@ -54,31 +55,6 @@ func rows(t *testing.T, url string) map[string]int {
 	return all
 }
 
-// emptyDatabase makes a database without a schema beside the one of the test.
-func emptyDatabase(t *testing.T, url string) string {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	name := conn.Config().Database + "_restored"
-	if _, err := conn.Exec(t.Context(), "create database "+name); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		conn, err := pgx.Connect(t.Context(), url)
-		if err == nil {
-			_, err = conn.Exec(t.Context(), "drop database "+name+" with (force)")
-			conn.Close(t.Context())
-		}
-		if err != nil && t.Context().Err() == nil {
-			t.Error(err)
-		}
-	})
-	return strings.Replace(url, "/"+conn.Config().Database, "/"+name, 1)
-}
-
 func TestBackupAndRestore(t *testing.T) {
 	s := newShell(t).withDatabase()
 	s.ok("branch", "apply", "-f", demoFile)
@@ -94,7 +70,7 @@ func TestBackupAndRestore(t *testing.T) {
 	want := rows(t, url)
 	delete(want, "work_success") // the backup records its own success after the dump
 	want["rebuild"]++            // restoring begins one
-	restored := emptyDatabase(t, url)
+	restored := pgtest.Empty(t, url)
 	s.Setenv("YEOLDA_DATABASE_URL", restored)
 	broken := filepath.Join(t.TempDir(), "broken")
 	content, err := os.ReadFile(file)

@@ -100,6 +100,9 @@ func (d *doctor) examineSettings() {
 	default:
 		d.ok("secrets", "no demo secret is in force")
 	}
+	if d.production() && !d.settings.Log.AuditHeadURL.Set() {
+		d.warn("audit", "no head of the audit log leaves this machine by the hour", "set YEOLDA_AUDIT_HEAD_URL to a receiver on another machine, see deploy/README.md, Evidence")
+	}
 	if !config.Loopback(d.settings.HTTP.MetricsAddr) {
 		d.warn("settings", "metrics and profiles are served at "+d.settings.HTTP.MetricsAddr, "keep that address inside a private network")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
@@ -43,7 +44,7 @@ func TestErasureSurvivesARestore(t *testing.T) {
 		t.Fatalf("list of erasures: %q, %v", list, err)
 	}
 
-	restored := emptyDatabase(t, shop.Settings.Database.URL)
+	restored := pgtest.Empty(t, shop.Settings.Database.URL)
 	s.Setenv("YEOLDA_DATABASE_URL", restored)
 	s.ok("restore", old)
 	if !strings.Contains(everything(t, restored), "박지울") {

@@ -61,6 +61,8 @@ type cli struct {
 	Verify      verifyCmd      `cmd:"" help:"Contend for rooms of a staging deployment, repeat payments and pay late, and print a signed report."`
 	Backup      backupCmd      `cmd:"" help:"Write a copy of the database to a file while the service runs."`
 	Restore     restoreCmd     `cmd:"" help:"Fill an empty database from a backup."`
+	Archive     archiveCmd     `cmd:"" help:"The continuous archive of the private database: key, list, test, restore."`
+	PgUpgrade   pgUpgradeCmd   `cmd:"" name:"pg-upgrade" help:"Move the private database to the newest PostgreSQL on this machine."`
 	Rebuild     rebuildCmd     `cmd:"" help:"Make the reservations again that a restored backup lacks, from the provider's books."`
 	Reseal      resealCmd      `cmd:"" help:"Seal the secrets at rest with a new encryption key."`
 	Reconcile   reconcileCmd   `cmd:"" help:"Compare the payment provider's books with ours."`

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -161,22 +163,36 @@ func complete() map[string]string {
 	}
 }
 
-// TestServeNamesMissingSettings starts the service in production with one required setting missing, and with all missing.
+// TestServeNamesMissingSettings starts the service in production with each one and each two of the required settings missing, and
+// with all missing. TestProductionNamesEveryMissingSetting checks all subsets with the function that decides.
 func TestServeNamesMissingSettings(t *testing.T) {
 	s := newShell(t)
 	t.Setenv("YEOLDA_MODE", "") // production is the default
-	for variable := range complete() {
-		for name, value := range complete() {
-			if name == variable {
-				value = ""
+	variables := slices.Sorted(maps.Keys(complete()))
+	for i, first := range variables {
+		for _, second := range variables[i:] {
+			for name, value := range complete() {
+				if name == first || name == second {
+					value = ""
+				}
+				t.Setenv(name, value)
 			}
-			t.Setenv(name, value)
-		}
-		if _, errOut, code := s.run("", "serve"); code != exitUsage || !strings.HasPrefix(errOut, "yeolda: "+variable+": ") || strings.Count(errOut, "\n") != 1 {
-			t.Errorf("serve without %s: exit code %d, want %d and one line that names it: %s", variable, code, exitUsage, errOut)
+			want := slices.Compact([]string{first, second})
+			if first == "YEOLDA_PUBLIC_URL" && second == "YEOLDA_TRUSTED_PROXIES" { // a proxy is recognised by the public URL
+				want = want[:1]
+			}
+			_, errOut, code := s.run("", "serve")
+			if code != exitUsage || strings.Count(errOut, "\n") != len(want) {
+				t.Errorf("serve without %v: exit code %d, want %d and a line for each: %s", want, code, exitUsage, errOut)
+			}
+			for _, variable := range want {
+				if !regexp.MustCompile(`(?m)^yeolda: ` + variable + ": ").MatchString(errOut) {
+					t.Errorf("serve without %v does not name %s: %s", want, variable, errOut)
+				}
+			}
 		}
 	}
-	for variable := range complete() {
+	for _, variable := range variables {
 		t.Setenv(variable, "")
 	}
 	s.transcript("production", []string{"serve"}, []string{"config"}, []string{"branch", "apply", "-f", demoFile})

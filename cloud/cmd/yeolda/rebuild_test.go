@@ -16,6 +16,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
@@ -151,7 +152,7 @@ func TestRebuild(t *testing.T) {
 	charge(t, lost, unknown)
 
 	began := time.Now()
-	restored := emptyDatabase(t, lost.Settings.Database.URL)
+	restored := pgtest.Empty(t, lost.Settings.Database.URL)
 	s.Setenv("YEOLDA_DATABASE_URL", restored)
 	s.ok("restore", file)
 	conn, err := pgx.Connect(t.Context(), restored)

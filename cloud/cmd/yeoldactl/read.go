@@ -12,7 +12,7 @@ type branchesCmd struct{}
 
 // Run lists the branches.
 func (branchesCmd) Run(p *program) error {
-	answer, err := p.api.ListBranchesWithResponse(p.ctx)
+	answer, err := p.api.ListBranchesWithResponse(p.ctx, nil)
 	if err != nil {
 		return err
 	}

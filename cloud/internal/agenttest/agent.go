@@ -335,7 +335,7 @@ func (a *Agent) LastRequest() string {
 // seconds.
 func (a *Agent) Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	limit := time.After(10 * time.Second)
+	limit := time.After(30 * time.Second)
 	for {
 		a.mu.Lock()
 		changed := a.changed

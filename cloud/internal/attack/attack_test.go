@@ -132,7 +132,13 @@ func TestAttacks(t *testing.T) {
 			stack := servicetest.Start(t, func(set *config.Settings) {
 				set.HTTP.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 				set.HTTP.MaxHoldsPerClient, set.HTTP.MaxHoldsPerPhone = 5, 3
+				if *caddy != "" {
+					behindCaddy(t, set)
+				}
 			})
+			if *caddy != "" {
+				startCaddy(t, stack)
+			}
 			a.run(&target{t, stack})
 		})
 	}

@@ -4,16 +4,23 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/pgserver"
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
 // dump returns every row of every table as text.
@@ -237,6 +244,7 @@ var erasureAttack = attack{"A26", "traces-in-every-table", func(g *target) {
 	g.await(`select not exists (select from message where state in ('QUEUED', 'SENDING')) and not exists (select from refund where state not in ('COMPLETED', 'REFUSED')) and $1`)
 
 	g.held(g.tracesOf(g.opened()) != "", "the fixture seals nothing of the guest")
+	backup := g.backup()
 	for i, contact := range []string{victim, "jiul@example.com", "010-7777-6666"} {
 		hq.Send(http.MethodPost, "/v2/admin/personal-data/erase", map[string]string{"contact": contact}, key(fmt.Sprint("erase-", i))).Envelope(g.T).OK(g.T)
 	}
@@ -251,9 +259,72 @@ var erasureAttack = attack{"A26", "traces-in-every-table", func(g *target) {
 	}
 	read := g.readOrderIDs(places)
 	g.held(read == 0, "%d order ids can be read with the service's keys", read)
+	g.chainHolds()
+
+	restored := g.restored(backup)
+	g.held(restored.tracesOf(restored.dump()) == "", "in the tables of a restored backup: %s", restored.tracesOf(restored.dump()))
+	g.held(restored.tracesOf(restored.opened()) == "", "in sealed values of a restored backup: %s", restored.tracesOf(restored.opened()))
+	g.held(restored.tracesOf(restored.Log.String()) == "", "in the log after a restore: %s", restored.tracesOf(restored.Log.String()))
+	restored.chainHolds()
+}}
+
+func (g *target) chainHolds() {
+	g.Helper()
 	_, _, err := postgres.VerifyAudit(g.Context(), g.DB.Pool, postgres.AuditHead{})
 	g.held(err == nil, "the audit chain: %v", err)
-}}
+}
+
+// tool runs one of PostgreSQL's programs on a database.
+func (g *target) tool(name, database string, args ...string) {
+	g.Helper()
+	server, err := postgres.DiagnoseServer(g.Context(), g.DB.Pool)
+	if err != nil {
+		g.Fatal(err)
+	}
+	path, err := pgserver.Tool(g.Context(), name, server.VersionNumber/100_00)
+	if err != nil {
+		g.Fatal(err)
+	}
+	if out, err := exec.CommandContext(g.Context(), path, append([]string{"--dbname=" + database, "--no-owner", "--no-privileges"}, args...)...).CombinedOutput(); err != nil {
+		g.Fatalf("%s: %v\n%s", name, err, out)
+	}
+}
+
+// backup writes the database into a file, as `yeolda backup` does.
+func (g *target) backup() (file string) {
+	g.Helper()
+	file = filepath.Join(g.TempDir(), "dump")
+	g.tool("pg_dump", g.Settings.Database.URL, "--format=custom", "--file="+file)
+	return file
+}
+
+// restored starts the service on a backup and the list of erasures, as after `yeolda restore`, and waits until it has erased
+// the persons again.
+func (g *target) restored(backup string) *target {
+	g.Helper()
+	erasures, err := postgres.Erasures(g.Context(), g.DB.Pool)
+	if err != nil {
+		g.Fatal(err)
+	}
+	url := pgtest.Empty(g.T, g.Settings.Database.URL)
+	g.tool("pg_restore", url, "--single-transaction", "--exit-on-error", backup)
+	db, err := postgres.Open(g.Context(), url, slog.New(slog.DiscardHandler))
+	if err != nil {
+		g.Fatal(err)
+	}
+	defer db.Close()
+	before := &target{g.T, &servicetest.Stack{DB: db}}
+	g.held(g.tracesOf(before.dump()) != "", "the backup does not contain the guest")
+	if err := postgres.PutPendingErasures(g.Context(), db.Pool, erasures); err != nil {
+		g.Fatal(err)
+	}
+	again := &target{g.T, servicetest.Start(g.T, func(set *config.Settings) {
+		set.Database.URL = url
+		set.Secrets = g.Settings.Secrets
+	})}
+	again.await(`select not exists (select from erasure_pending) and $1`)
+	return again
+}
 
 // await waits until a query selects true; $1 is true.
 func (g *target) await(query string) {

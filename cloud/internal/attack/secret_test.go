@@ -71,6 +71,19 @@ func (g *target) readEverything(r reader, values *strings.Replacer) string {
 	return all.String()
 }
 
+// traces are the actions of the audit log with which operations that show names of guests leave a trace of the reader.
+var traces = map[string]string{
+	"/admin/reservation/{id}":                  "reservation.view",
+	"/v2/admin/reservations/{id}":              "reservation.view",
+	"/v2/admin/reservations":                   "reservation.search",
+	"/v2/admin/reservations/{id}/guest":        "guest.view",
+	"/v2/admin/messages/{id}":                  "message.view",
+	"/v2/admin/branches/{branch}/timeline":     "reservation.day",
+	"/v2/admin/branches/{branch}/money":        "reservation.month",
+	"/v2/admin/branches/{branch}/payments":     "reservation.month",
+	"/v2/admin/branches/{branch}/payments.csv": "export.payments",
+}
+
 var secretAttacks = []attack{
 	{"A26", "secrets-by-role", func(g *target) {
 		hq := g.hq()
@@ -142,6 +155,29 @@ var secretAttacks = []attack{
 				g.held(want, "%s sees %s: …%s…", r.name, s.name, text[max(0, found[0]-200):min(len(text), found[1]+40)])
 			}
 		}
+	}},
+	{"A19", "names-read-without-a-trace", func(g *target) {
+		hq := g.hq()
+		id, _, _ := g.stay()
+		message := only[string](g, `select min(id)::text from message where reservation_id is not null and $1`)
+		values := strings.NewReplacer("{branch}", "gangnam", "/messages/{id}", "/messages/"+message, "{id}", fmt.Sprint(id))
+		day, month := g.Clock.Now().In(seoul).Format(time.DateOnly), g.Clock.Now().In(seoul).Format("2006-01")
+		queries := []string{"", "?date=" + day, "?yearMonth=" + month, "?query=8888", "?month=" + month, "?branch=gangnam&date=" + day, "?branch=gangnam&from=" + day + "&to=" + day + "&by=day"}
+		guest, tested := regexp.MustCompile(`지울|8888-?0001|jiul@`), 0
+		for _, o := range contract.Operations() {
+			if o.Method != http.MethodGet || o.Access() == "public" || strings.Contains(o.Path, "subscribe") {
+				continue
+			}
+			for _, query := range queries {
+				if !guest.Match(hq.Send(http.MethodGet, values.Replace(o.Path)+query, nil, nil).Raw) {
+					continue
+				}
+				tested++
+				traced := slices.Contains(only[[]string](g, `select array_agg(distinct action) from audit where actor = 'admin:hq' and $1`), traces[o.Path])
+				g.held(traced, "%s%s shows a guest, and no entry of the audit log names the reader", o.Path, query)
+			}
+		}
+		g.held(tested >= 5, "only %d answers show the guest: nothing was tested", tested)
 	}},
 	{"A7", "secrets-in-a-copy-of-the-database", func(g *target) {
 		hq := g.hq()

@@ -26,11 +26,11 @@ var ErrNothingToPhotograph = errors.New("backoffice: no stay has ended in the ro
 func (s *Service) Cleaned(ctx context.Context, branch booking.Branch, room booking.Room, upload []byte, by string) error {
 	var photo []byte
 	if len(upload) > 0 {
-		files, err := gallery.Encode(ctx, upload)
+		files, err := gallery.Encode(ctx, upload, gallery.Card)
 		if err != nil {
 			return err
 		}
-		photo = files[0].Data // the smallest
+		photo = files[0].Data
 	}
 	entry := audit.Entry{Actor: by, Branch: branch.Code, Action: "room.cleaned", Target: roomTarget(branch, room.No),
 		Detail: map[string]any{"photo": photo != nil}}

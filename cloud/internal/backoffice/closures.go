@@ -17,6 +17,7 @@ type ClosureRequest struct {
 	Rule     booking.ClosureRule
 	Reason   string
 	Preview  bool // nothing changes
+	Undo     bool // removes the closures of the same rule and reason
 }
 
 // ClosureConflict is a live reservation on a day that is closed.
@@ -63,7 +64,9 @@ func (s *Service) closeBranch(ctx context.Context, b booking.Branch, req Closure
 		}
 		closures := req.Rule.Closures(booking.DateOf(now, current.Zone), req.Reason)
 		next := current
-		next.Schedule = current.Schedule.WithClosures(closures)
+		if next.Schedule = current.Schedule.WithClosures(closures); req.Undo {
+			next.Schedule = current.Schedule.WithoutClosures(closures)
+		}
 		if err := next.Validate(); err != nil {
 			return err
 		}

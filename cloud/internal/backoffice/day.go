@@ -33,6 +33,9 @@ func (s *Service) Canceled(ctx context.Context, branch booking.Branch, span book
 // maxFound is the length of a search result.
 const maxFound = 50
 
+// maxFoundRooms is the number of rooms in a search result.
+const maxFoundRooms = 20
+
 // Found is a reservation that a search found, with its branch.
 type Found struct {
 	Branch booking.Branch
@@ -67,4 +70,9 @@ func (s *Service) Search(ctx context.Context, by string, branches []string, text
 		}
 	}
 	return found, nil
+}
+
+// SearchRooms returns rooms of branches whose branch, number or machine contain every word of a text.
+func (s *Service) SearchRooms(ctx context.Context, branches []string, text string) ([]postgres.RoomName, error) {
+	return postgres.SearchRooms(ctx, s.DB.Pool, branches, strings.Fields(likePattern.Replace(text)), maxFoundRooms)
 }

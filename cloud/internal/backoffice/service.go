@@ -30,6 +30,7 @@ var (
 	ErrNoQuarantine  = postgres.ErrNoQuarantine
 	ErrChanged       = postgres.ErrChanged
 	ErrRoomUsed      = postgres.ErrRoomUsed
+	ErrBranchExists  = postgres.ErrBranchExists
 )
 
 // Service reads and changes the database for the console.
@@ -63,16 +64,29 @@ func (s *Service) change(ctx context.Context, entry *audit.Entry, do func(ctx co
 	})
 }
 
-// viewInterval is the time within which repeated views of the same record by the same administrator are one entry.
-const viewInterval = 10 * time.Minute
+// Repeated views by the same administrator within these times are one entry: of the same record, and of the same list, which a
+// screen reads again with each change.
+const (
+	viewInterval = 10 * time.Minute
+	listInterval = 12 * time.Hour
+)
 
 // Viewed records that an administrator saw a guest's data.
 func (s *Service) Viewed(ctx context.Context, by, action, target string, branch booking.BranchID) error {
+	return s.viewed(ctx, by, action, target, branch, viewInterval)
+}
+
+// ViewedList records that an administrator saw a list with names of guests, such as that of a day.
+func (s *Service) ViewedList(ctx context.Context, by, action, target string, branch booking.BranchID) error {
+	return s.viewed(ctx, by, action, target, branch, listInterval)
+}
+
+func (s *Service) viewed(ctx context.Context, by, action, target string, branch booking.BranchID, interval time.Duration) error {
 	entry := audit.Entry{Actor: by, Action: action, Target: target}
 	if branch != 0 {
 		entry.BranchID = &branch
 	}
-	return postgres.NoteView(ctx, s.DB.Pool, entry, s.DB.Now().Add(-viewInterval))
+	return postgres.NoteView(ctx, s.DB.Pool, entry, s.DB.Now().Add(-interval))
 }
 
 // Branches returns all branches in the order they were added.

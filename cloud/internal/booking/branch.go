@@ -1,6 +1,10 @@
 package booking
 
-import "time"
+import (
+	"regexp"
+	"sync"
+	"time"
+)
 
 // DefaultHorizon is how far ahead customers may reserve at a branch without a setting of its own (docs/specification.md,
 // Time 6).
@@ -45,3 +49,22 @@ func (b Branch) Room(no int) (Room, bool) {
 	}
 	return Room{}, false
 }
+
+// ValidBranchCode reports whether a code may identify a branch: 1 to 40 of a-z, 0-9 and '-', beginning with a letter or digit.
+func ValidBranchCode(code string) bool { return branchCode.MatchString(code) }
+
+var branchCode = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+
+// DefaultBranch returns the settings of a branch for which nothing is set: in Seoul, open day and night, with one front door and
+// no rooms.
+func DefaultBranch() Branch {
+	return Branch{Zone: seoul(), Horizon: DefaultHorizon, FrontDoors: []string{"front_1"}}
+}
+
+var seoul = sync.OnceValue(func() *time.Location {
+	zone, err := time.LoadLocation("Asia/Seoul")
+	if err != nil {
+		panic(err) // the program embeds the time zone database
+	}
+	return zone
+})

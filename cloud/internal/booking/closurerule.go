@@ -40,6 +40,12 @@ func (r ClosureRule) matches(d Date) bool {
 	return d.Month == r.Yearly.Month && d.Day == r.Yearly.Day
 }
 
+// WithoutClosures returns the schedule without some closures.
+func (s Schedule) WithoutClosures(some []Closure) Schedule {
+	s.Closures = slices.DeleteFunc(slices.Clone(s.Closures), func(c Closure) bool { return slices.Contains(some, c) })
+	return s
+}
+
 // WithClosures returns the schedule with further closures, each once, in order of time.
 func (s Schedule) WithClosures(more []Closure) Schedule {
 	all := slices.Clone(s.Closures)

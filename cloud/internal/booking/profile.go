@@ -26,3 +26,10 @@ type PhotoFile struct {
 	Name          string // hash of the data in hex
 	Width, Height int
 }
+
+// ArrivalStep is one step of the way from the street to a room. Files is its photo, the smallest first; empty: none.
+type ArrivalStep struct {
+	ID    int64
+	Text  Bilingual
+	Files []PhotoFile
+}

@@ -92,18 +92,16 @@ func (r *reader) readFile(root *yaml.Node) File {
 	return file
 }
 
-var codeForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
-
 func (r *reader) readBranch(n *yaml.Node, demo bool) Branch {
 	b := Branch{
-		Branch: booking.Branch{Zone: defaultZone, Horizon: booking.DefaultHorizon, FrontDoors: []string{"front_1"}},
+		Branch: booking.DefaultBranch(),
 		PINs:   map[string]string{},
 		line:   n.Line,
 	}
 	before := len(r.problems)
 	r.mapping(n, "a branch",
 		required("code", func(n *yaml.Node) {
-			if code, ok := r.text(n, "code", 40); ok && !codeForm.MatchString(code) {
+			if code, ok := r.text(n, "code", 40); ok && !booking.ValidBranchCode(code) {
 				r.problem(n, "code is %q; expected letters a-z, digits and hyphens", code)
 			} else {
 				b.Code = code
@@ -177,17 +175,6 @@ func (r *reader) check(n *yaml.Node, err error) {
 		what += " of " + bad.Weekday.String()
 	}
 	r.problem(n, "%s: %s", what, bad.Problem)
-}
-
-// defaultZone is the time zone of a branch whose file sets none.
-var defaultZone = mustLoad("Asia/Seoul")
-
-func mustLoad(name string) *time.Location {
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		panic(err) // the program embeds the time zone database
-	}
-	return zone
 }
 
 func (r *reader) readFrontDoors(n *yaml.Node) []string {

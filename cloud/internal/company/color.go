@@ -56,7 +56,16 @@ func (c rgb) luminance() float64 {
 	return 0.2126*linear(c[0]) + 0.7152*linear(c[1]) + 0.0722*linear(c[2])
 }
 
-// contrast is the contrast ratio of WCAG 2.2, from 1 to 21.
+// Contrast returns the contrast ratio of WCAG 2.2 between two colours such as #1b64da, from 1 to 21, or 0 if one is none.
+func Contrast(a, b string) float64 {
+	first, ok := parseColor(a)
+	second, valid := parseColor(b)
+	if !ok || !valid {
+		return 0
+	}
+	return contrast(first, second)
+}
+
 func contrast(a, b rgb) float64 {
 	high, low := a.luminance(), b.luminance()
 	if high < low {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/yeolda/yeolda/protocol"
 )
 
 // A Problem is an unusable or missing setting, with its remedy.
@@ -30,6 +32,7 @@ func (s Settings) Check() error {
 	s.validateURLs(problem)
 	s.validateTimes(problem)
 	s.validateKeys(problem)
+	s.validateArchive(problem)
 	s.validateProviders(problem)
 	s.validateMode(problem)
 	return errors.Join(problems...)
@@ -143,6 +146,7 @@ func (s Settings) validateURLs(problem report) {
 	check("YEOLDA_SOLAPI_URL", s.Messages.SolapiURL, "http", "https")
 	check("YEOLDA_SMTP_URL", s.Messages.SMTPURL, "smtp")
 	check("YEOLDA_PARTNER_URL", s.Partner.URL, "http", "https")
+	check("YEOLDA_AUDIT_HEAD_URL", s.Log.AuditHeadURL.Reveal(), "http", "https")
 	check("YEOLDA_DISCORD_WEBHOOK_URL", s.Discord.WebhookURL.Reveal(), "http", "https")
 }
 
@@ -161,6 +165,7 @@ func (s Settings) validateTimes(problem report) {
 		{"YEOLDA_KEEP_PAID", s.Times.KeepPaid, 24 * time.Hour, 20 * 366 * 24 * time.Hour},
 		{"YEOLDA_KEEP_OTHER", s.Times.KeepOther, 24 * time.Hour, 20 * 366 * 24 * time.Hour},
 		{"YEOLDA_CUSTOMER_SESSION_TTL", s.Times.CustomerSessionTTL, time.Minute, 90 * 24 * time.Hour},
+		{"YEOLDA_ARCHIVE_KEEP", s.Archive.Keep, 24 * time.Hour, 366 * 24 * time.Hour},
 		{"YEOLDA_SWEEP_EVERY", s.Times.SweepEvery, 50 * time.Millisecond, time.Minute},
 	} {
 		if d.value < d.low || d.value > d.high {
@@ -176,10 +181,27 @@ func (s Settings) validateKeys(problem report) {
 	if _, err := s.GrantKeys(); err != nil {
 		problem("YEOLDA_GRANT_KEY", "%v; create one with: openssl rand -base64 32", err)
 	}
+	for _, key := range s.MQTT.AgentReleaseKeys {
+		if _, err := protocol.ParseKey(key); err != nil {
+			problem("YEOLDA_AGENT_RELEASE_KEYS", "%v", err)
+		}
+	}
 	if s.Discord.PublicKey != "" {
 		if _, err := s.DiscordPublicKey(); err != nil {
 			problem("YEOLDA_DISCORD_PUBLIC_KEY", "%v", err)
 		}
+	}
+}
+
+func (s Settings) validateArchive(problem report) {
+	if s.Archive.Place == "" {
+		return
+	}
+	if s.Database.URL != "" {
+		problem("YEOLDA_ARCHIVE", "applies to the private database only: archive that of YEOLDA_DATABASE_URL with the tools of its server")
+	}
+	if !s.Archive.Key.Set() {
+		problem("YEOLDA_ARCHIVE_KEY", "is required with YEOLDA_ARCHIVE; create one with: yeolda archive key")
 	}
 }
 

@@ -344,6 +344,8 @@ func TestCheckNamesEveryProblem(t *testing.T) {
 		{[]string{"--toss-widget-secret-key=live_gsk_x"}, []string{"YEOLDA_TOSS_URL"}},
 		{[]string{"--solapi-api-key=K"}, []string{"YEOLDA_SOLAPI_API_SECRET", "YEOLDA_SOLAPI_SENDER"}},
 		{[]string{"--partner-url=https://partner.example"}, []string{"YEOLDA_PARTNER_ID", "YEOLDA_PARTNER_SECRET"}},
+		{[]string{"--agent-release-keys=abc"}, []string{"YEOLDA_AGENT_RELEASE_KEYS"}},
+		{[]string{"--audit-head-url=elsewhere"}, []string{"YEOLDA_AUDIT_HEAD_URL"}},
 		{[]string{"--discord-public-key=abc"}, []string{"YEOLDA_DISCORD_PUBLIC_KEY"}},
 	} {
 		err := settings(t, c.args...).Effective().Check()

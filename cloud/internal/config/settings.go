@@ -11,6 +11,7 @@ type Settings struct {
 	HTTP     HTTP     `embed:"" group:"HTTP"`
 	MQTT     MQTT     `embed:"" group:"MQTT"`
 	Database Database `embed:"" group:"Database"`
+	Archive  Archive  `embed:"" group:"Archive of the private database"`
 	Secrets  Secrets  `embed:"" group:"Secrets"`
 	Times    Times    `embed:"" group:"Times"`
 	Toss     Toss     `embed:"" group:"Payment provider"`
@@ -54,13 +55,14 @@ func (h HTTP) Limit(n int) int {
 
 // MQTT selects the broker between service and agents: the embedded one or an external one.
 type MQTT struct {
-	Addr          string `name:"mqtt-addr" env:"YEOLDA_MQTT_ADDR" default:"127.0.0.1:1883" help:"The embedded broker listens here without TLS."`
-	TLSAddr       string `name:"mqtt-tls-addr" env:"YEOLDA_MQTT_TLS_ADDR" placeholder:"ADDR" help:"The embedded broker listens here with TLS."`
-	TLSCert       string `name:"tls-cert" env:"YEOLDA_TLS_CERT" placeholder:"FILE" help:"Certificate chain of the TLS listener, PEM."`
-	TLSKey        string `name:"tls-key" env:"YEOLDA_TLS_KEY" placeholder:"FILE" help:"Private key of the TLS listener, PEM."`
-	PlainPublic   bool   `name:"mqtt-plain-public" env:"YEOLDA_MQTT_PLAIN_PUBLIC" help:"Allow the listener without TLS on an address that is not loopback, as in a private network."`
-	AgentPackages string `env:"YEOLDA_AGENT_PACKAGES" placeholder:"URL" help:"Folder with the signed packages of the agent, for rollouts (demo: the sandbox)."`
-	BrokerURL     string `name:"broker-url" env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Use this MQTT v5 broker or cluster instead of the embedded one."`
+	Addr             string   `name:"mqtt-addr" env:"YEOLDA_MQTT_ADDR" default:"127.0.0.1:1883" help:"The embedded broker listens here without TLS."`
+	TLSAddr          string   `name:"mqtt-tls-addr" env:"YEOLDA_MQTT_TLS_ADDR" placeholder:"ADDR" help:"The embedded broker listens here with TLS."`
+	TLSCert          string   `name:"tls-cert" env:"YEOLDA_TLS_CERT" placeholder:"FILE" help:"Certificate chain of the TLS listener, PEM."`
+	TLSKey           string   `name:"tls-key" env:"YEOLDA_TLS_KEY" placeholder:"FILE" help:"Private key of the TLS listener, PEM."`
+	PlainPublic      bool     `name:"mqtt-plain-public" env:"YEOLDA_MQTT_PLAIN_PUBLIC" help:"Allow the listener without TLS on an address that is not loopback, as in a private network."`
+	AgentPackages    string   `env:"YEOLDA_AGENT_PACKAGES" placeholder:"URL" help:"Folder with the signed packages of the agent, for rollouts (demo: the sandbox)."`
+	AgentReleaseKeys []string `env:"YEOLDA_AGENT_RELEASE_KEYS" placeholder:"BASE64" help:"Public keys of which one must have signed a package that the installer of agents fetches; empty: it fetches none."`
+	BrokerURL        string   `name:"broker-url" env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Use this MQTT v5 broker or cluster instead of the embedded one."`
 }
 
 // Database is the location of the data. Administrative commands take it too.
@@ -68,6 +70,15 @@ type Database struct {
 	URL      string `name:"database-url" env:"YEOLDA_DATABASE_URL" placeholder:"URL" help:"PostgreSQL to use; empty: a private one under the data directory."`
 	OwnerURL string `name:"database-owner-url" env:"YEOLDA_DATABASE_OWNER_URL" placeholder:"URL" help:"The same database as the role that owns its tables, for migrations; the role of the database URL then needs and gets fewer rights. Empty: one role for both."`
 	DataDir  string `name:"data-dir" env:"YEOLDA_DATA_DIR" default:"./data" help:"Files of the service."`
+}
+
+// Archive is the place of a continuous, encrypted copy of the private database. Administrative commands take it too.
+type Archive struct {
+	Place     string        `name:"archive" env:"YEOLDA_ARCHIVE" placeholder:"PLACE" help:"Archive the private database continuously: a folder on another disk, or https://HOST/BUCKET/FOLDER of an S3-compatible storage; empty: no archive."`
+	Key       Secret        `name:"archive-key" env:"YEOLDA_ARCHIVE_KEY" placeholder:"KEY" help:"Key that encrypts the archive, from yeolda archive key; keep a copy elsewhere."`
+	AccessKey string        `name:"archive-access-key" env:"YEOLDA_ARCHIVE_ACCESS_KEY" placeholder:"KEY" help:"Access key of the storage."`
+	SecretKey Secret        `name:"archive-secret-key" env:"YEOLDA_ARCHIVE_SECRET_KEY" placeholder:"SECRET" help:"Secret key of the storage."`
+	Keep      time.Duration `name:"archive-keep" env:"YEOLDA_ARCHIVE_KEEP" default:"720h" help:"Any moment of this time can be restored."`
 }
 
 // Values of Secrets.Mode.
@@ -161,6 +172,8 @@ type Legal struct {
 type Log struct {
 	Level  string `name:"log-level" env:"YEOLDA_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Lowest level that is logged (debug, info, warn, error)."`
 	Format string `name:"log-format" env:"YEOLDA_LOG_FORMAT" default:"auto" enum:"auto,text,json" help:"Form of the log (auto, text, json); auto is text on a terminal."`
+
+	AuditHeadURL Secret `name:"audit-head-url" env:"YEOLDA_AUDIT_HEAD_URL" placeholder:"URL" help:"Receives the signed head of the audit log every hour, by POST: a place on another machine that this one cannot change."`
 }
 
 // Traces is the collector of OpenTelemetry traces.

@@ -79,10 +79,11 @@ func (l Level) Trend() (perDay, confidence float64) {
 	if len(x) < minTrendDays {
 		return 0, 0
 	}
-	var meanX, meanY float64
+	var meanX, meanY float64 // sums of whole numbers first, so that a constant y has the trend 0 exactly
 	for i := range x {
-		meanX, meanY = meanX+x[i]/n, meanY+y[i]/n
+		meanX, meanY = meanX+x[i], meanY+y[i]
 	}
+	meanX, meanY = meanX/n, meanY/n
 	var xx, xy float64
 	for i := range x {
 		xx, xy = xx+(x[i]-meanX)*(x[i]-meanX), xy+(x[i]-meanX)*(y[i]-meanY)

@@ -1,6 +1,7 @@
 package door_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -87,6 +88,19 @@ func TestVerdict(t *testing.T) {
 		level := door.Level{Days: []door.Day{{Presses: tc.presses, Success: tc.success, P50: 100}}}
 		if got := level.Verdict(); got != tc.want {
 			t.Errorf("%d of %d: %s, want %s", tc.success, tc.presses, got, tc.want)
+		}
+	}
+}
+
+// TestConstantTrendIsZero: a latency that never changes has no trend, not one of -0 ms, whatever the dates.
+func TestConstantTrendIsZero(t *testing.T) {
+	for first := range 500 {
+		var level door.Level
+		for day := range 15 {
+			level.Days = append(level.Days, door.Day{Date: time.Unix(int64(20_000+first+day)*86400, 0), Presses: 5, Success: 5, P50: 103})
+		}
+		if perDay, _ := level.Trend(); perDay != 0 || math.Signbit(perDay) {
+			t.Fatalf("from day %d: %g ms a day, want 0", first, perDay)
 		}
 	}
 }

@@ -2,10 +2,12 @@ package enroll_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"os"
@@ -21,6 +23,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/grantkey"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
 )
 
 var signing = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
@@ -97,42 +100,94 @@ func TestTokenLife(t *testing.T) {
 	}
 }
 
-// TestScript runs the script with replacements of the system's commands that log their calls.
+// TestScript runs the script with replacements of the system's commands that log their calls. curl copies from a folder. Only a
+// package that a release key of the server has signed reaches dpkg.
 func TestScript(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	log := "#!/bin/sh\necho \"$(basename \"$0\") $*\" >>" + dir + "/done\n"
-	for name, text := range map[string]string{
-		"yeolda-agent": log, "dpkg": log + "[ \"$1\" != --print-architecture ] || echo arm64\n", "curl": log, "chown": log, "systemctl": log,
-		"id": "#!/bin/sh\necho 0\n", "script": enroll.Script("https://yeolda.example"),
+	release, other := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize)), ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, ed25519.SeedSize))
+	key := base64.StdEncoding.EncodeToString(release.Public().(ed25519.PublicKey))
+	elder := base64.StdEncoding.EncodeToString(other.Public().(ed25519.PublicKey))
+	content := []byte("a package\x00\n")
+	signature := func(key ed25519.PrivateKey, version, architecture string) string {
+		sum := sha256.Sum256(content)
+		return version + " " + protocol.SignPackage(key, version, protocol.Package{Architecture: architecture, SHA256: hex.EncodeToString(sum[:])}).Signature + "\n"
+	}
+	good := signature(release, "1.2.0~3.gab", "arm64")
+	for name, tt := range map[string]struct {
+		keys      []string
+		content   []byte
+		signature string // empty: there is none
+		address   string // empty: https
+		problem   string // empty: it is installed
+	}{
+		"good":                   {[]string{key}, content, good, "", ""},
+		"good, the second key":   {[]string{elder, key}, content, good, "", ""},
+		"changed":                {[]string{key}, []byte("another package"), good, "", "no release key has signed"},
+		"unsigned":               {[]string{key}, content, "", "", "is not signed"},
+		"empty signature":        {[]string{key}, content, "\n", "", "no release key has signed"},
+		"signed by another key":  {[]string{key}, content, signature(other, "1.2.0", "arm64"), "", "no release key has signed"},
+		"of another machine":     {[]string{key}, content, signature(release, "1.2.0", "amd64"), "", "no release key has signed"},
+		"with another version":   {[]string{key}, content, strings.Replace(good, "1.2.0", "1.3.0", 1), "", "no release key has signed"},
+		"commands in the file":   {[]string{key}, content, "$(touch${IFS}x) `id`\n", "", "no release key has signed"},
+		"no key of the server":   {nil, content, good, "", "names no release key"},
+		"without TLS":            {[]string{key}, content, good, "http://packages.example/agent.deb", "over https://"},
+		"a file of the operator": {nil, content, "", "FILE", ""},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run := func(args ...string) (string, error) {
-		c := exec.Command("sh", append([]string{filepath.Join(dir, "script")}, args...)...)
-		c.Env = []string{"PATH=" + dir + ":/usr/bin:/bin", "YEOLDA_AGENT_PACKAGE=https://packages.example/agent.deb"}
-		out, err := c.CombinedOutput()
-		return string(out), err
-	}
-	if out, err := run(); err == nil {
-		t.Errorf("without a token: %s", out)
-	}
-	if out, err := run("TOKEN"); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	done, err := os.ReadFile(filepath.Join(dir, "done"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"https://packages.example/agent.deb", "dpkg --install", "yeolda-agent enroll --server https://yeolda.example TOKEN\n",
-		"chown yeolda-agent: /etc/yeolda-agent/credentials", "systemctl enable --quiet yeolda-agent.service", "yeolda-agent doctor",
-	} {
-		if !strings.Contains(string(done), want) {
-			t.Errorf("not done: %s\n%s", want, done)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			log := "#!/bin/sh\necho \"$(basename \"$0\") $*\" >>" + dir + "/done\n"
+			files := map[string]string{
+				"yeolda-agent": log, "chown": log, "systemctl": log, "id": "#!/bin/sh\necho 0\n",
+				"dpkg":   log + "[ \"$1\" != --print-architecture ] || echo arm64\n[ \"$1\" != --install ] || cp \"$2\" " + dir + "/installed\n",
+				"curl":   log + "for last; do :; done\nwhile [ \"$1\" != -o ]; do shift; done\ncp \"" + dir + "/site/${last##*/}\" \"$2\" 2>/dev/null || exit 22\n",
+				"script": enroll.Script("https://yeolda.example", tt.keys), "site/agent.deb": string(tt.content),
+			}
+			if tt.signature != "" {
+				files["site/agent.deb.sig"] = tt.signature
+			}
+			if err := os.Mkdir(filepath.Join(dir, "site"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range files {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			address := strings.Replace(cmp.Or(tt.address, "https://packages.example/agent.deb"), "FILE", dir+"/site/agent.deb", 1)
+			run := func(args ...string) (string, error) {
+				c := exec.Command("sh", append([]string{filepath.Join(dir, "script")}, args...)...)
+				c.Dir, c.Env = dir, []string{"PATH=" + dir + ":/usr/bin:/bin", "YEOLDA_AGENT_PACKAGE=" + address}
+				out, err := c.CombinedOutput()
+				return string(out), err
+			}
+			if out, err := run(); err == nil {
+				t.Errorf("without a token: %s", out)
+			}
+			out, err := run("TOKEN")
+			installed, _ := os.ReadFile(filepath.Join(dir, "installed"))
+			done, _ := os.ReadFile(filepath.Join(dir, "done"))
+			if tt.problem != "" {
+				if err == nil || !strings.Contains(out, tt.problem) || installed != nil || strings.Contains(string(done), "yeolda-agent enroll") {
+					t.Errorf("got %v and %q, want a failure with %q and no installation; calls:\n%s", err, out, tt.problem, done)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if !bytes.Equal(installed, tt.content) {
+				t.Errorf("installed %q, want the package", installed)
+			}
+			for _, want := range []string{
+				"dpkg --install", "yeolda-agent enroll --server https://yeolda.example TOKEN\n",
+				"chown yeolda-agent: /etc/yeolda-agent/credentials", "systemctl enable --quiet yeolda-agent.service", "yeolda-agent doctor",
+			} {
+				if !strings.Contains(string(done), want) {
+					t.Errorf("not done: %s\n%s", want, done)
+				}
+			}
+		})
 	}
 }
 

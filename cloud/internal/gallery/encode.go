@@ -30,8 +30,11 @@ const (
 // ErrPhoto is returned for data that is not a JPEG, PNG or WebP within the bounds.
 var ErrPhoto = errors.New("gallery: not a photo")
 
-// widths are those in which a photo is stored: for a card, for a phone's screen and for a large one. A photo is not enlarged.
-var widths = []int{480, 960, 1600}
+// Card is the width of a photo on a card.
+const Card = 480
+
+// widths are those in which a room's photo is stored: for a thumbnail, a card, a phone's screen and a large one.
+var widths = []int{320, Card, 960, 1600}
 
 // quality of the JPEG files. On a phone's dense screen no difference to higher ones is visible.
 const quality = 72
@@ -47,9 +50,9 @@ type File struct {
 // decoding bounds the memory: one photo is decoded at a time.
 var decoding = make(chan struct{}, 1)
 
-// Encode returns a photo in each width, the smallest first, turned as its EXIF orientation asks. It returns ErrPhoto, or the
-// context's error.
-func Encode(ctx context.Context, data []byte) ([]File, error) {
+// Encode returns a photo in each of the widths (pixels, the smallest first), turned as its EXIF orientation asks. A photo is
+// not enlarged: widths above its own are left out, except the smallest. It returns ErrPhoto, or the context's error.
+func Encode(ctx context.Context, data []byte, widths ...int) ([]File, error) {
 	if len(data) > MaxUpload {
 		return nil, ErrPhoto
 	}

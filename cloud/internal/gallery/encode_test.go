@@ -56,17 +56,17 @@ func TestEncode(t *testing.T) {
 		sizes  []size
 		corner color.RGBA // upper left of the smallest file
 	}{
-		"three widths":     {withExif(t, striped(2000, 1000), 1), []size{{480, 240}, {960, 480}, {1600, 800}}, color.RGBA{255, 0, 0, 255}},
-		"not enlarged":     {withExif(t, striped(500, 400), 1), []size{{480, 384}}, color.RGBA{255, 0, 0, 255}},
-		"narrow":           {withExif(t, striped(400, 320), 1), []size{{400, 320}}, color.RGBA{255, 0, 0, 255}},
-		"turned by 180":    {withExif(t, striped(500, 400), 3), []size{{480, 384}}, color.RGBA{0, 0, 255, 255}},
-		"turned left":      {withExif(t, striped(1000, 500), 8), []size{{480, 960}}, color.RGBA{0, 0, 255, 255}},
-		"turned right":     {withExif(t, striped(1000, 500), 6), []size{{480, 960}}, color.RGBA{255, 0, 0, 255}},
-		"bad orientation":  {withExif(t, striped(500, 400), 9), []size{{480, 384}}, color.RGBA{255, 0, 0, 255}},
-		"WebP":             {webp, []size{{400, 400}}, color.RGBA{255, 0, 0, 255}},
-		"transparent, PNG": {clear.Bytes(), []size{{480, 240}}, color.RGBA{255, 255, 255, 255}},
+		"four widths":      {withExif(t, striped(2000, 1000), 1), []size{{320, 160}, {480, 240}, {960, 480}, {1600, 800}}, color.RGBA{255, 0, 0, 255}},
+		"not enlarged":     {withExif(t, striped(500, 400), 1), []size{{320, 256}, {480, 384}}, color.RGBA{255, 0, 0, 255}},
+		"narrow":           {withExif(t, striped(400, 320), 1), []size{{320, 256}}, color.RGBA{255, 0, 0, 255}},
+		"turned by 180":    {withExif(t, striped(500, 400), 3), []size{{320, 256}, {480, 384}}, color.RGBA{0, 0, 255, 255}},
+		"turned left":      {withExif(t, striped(1000, 500), 8), []size{{320, 640}, {480, 960}}, color.RGBA{0, 0, 255, 255}},
+		"turned right":     {withExif(t, striped(1000, 500), 6), []size{{320, 640}, {480, 960}}, color.RGBA{255, 0, 0, 255}},
+		"bad orientation":  {withExif(t, striped(500, 400), 9), []size{{320, 256}, {480, 384}}, color.RGBA{255, 0, 0, 255}},
+		"WebP":             {webp, []size{{320, 320}}, color.RGBA{255, 0, 0, 255}},
+		"transparent, PNG": {clear.Bytes(), []size{{320, 160}, {480, 240}}, color.RGBA{255, 255, 255, 255}},
 	} {
-		files, err := Encode(t.Context(), tc.data)
+		files, err := Encode(t.Context(), tc.data, widths...)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -113,7 +113,7 @@ func TestEncodeRejectsWhatIsNoPhoto(t *testing.T) {
 		"nothing": nil, "text": []byte("<svg onload=alert(1)>"), "cut off": photo[:len(photo)/2], "too large": make([]byte, MaxUpload+1),
 		"too small": withExif(t, striped(319, 400), 1), "too long": withExif(t, striped(1000, 330), 1), "too many pixels": manyPixels(t),
 	} {
-		if _, err := Encode(t.Context(), data); err != ErrPhoto { //nolint:errorlint // returned as it is
+		if _, err := Encode(t.Context(), data, widths...); err != ErrPhoto { //nolint:errorlint // returned as it is
 			t.Errorf("%s: got %v, want ErrPhoto", name, err)
 		}
 	}

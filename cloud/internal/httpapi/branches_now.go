@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
@@ -62,7 +63,7 @@ func (a *API) branchesNow(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	search := query.Get("q")
-	if len(search) > maxQuery {
+	if utf8.RuneCountInString(search) > maxQuery {
 		return wire.Malformed("q")
 	}
 	page, more, err := a.Reserve.BranchesNow(r.Context(), booking.BranchSearch{Text: search, Near: near, After: after, Limit: limit})

@@ -64,6 +64,7 @@ func TestBranchesNow(t *testing.T) {
 		t.Errorf("after %s got %+v, want the other branches", first.Branches[0].Branch, rest)
 	}
 	t.Run("photos of rooms", func(t *testing.T) { roomPhotos(t, s) })
+	t.Run("arrival steps", func(t *testing.T) { arrivalSteps(t, s) })
 	c.Get("/v2/branches/now?limit=0").Fails(t, 400, "IllegalArguemntError", "")
 	c.Get("/v2/branches/now?cursor=x").Fails(t, 400, "IllegalArguemntError", "")
 }

@@ -61,7 +61,7 @@ func closureDate(field string, text *string, prefix string) (booking.Date, error
 // maxClosedBranches bounds one request.
 const maxClosedBranches = 200
 
-// closeBranches serves POST /v2/admin/closures {branches, rule, reason, preview}:
+// closeBranches serves POST /v2/admin/closures {branches, rule, reason, preview, undo}:
 //
 //	{conflicts: [{branch, and the fields of a conflict item}], applied}
 func (a *API) closeBranches(w http.ResponseWriter, r *http.Request) error {
@@ -70,11 +70,12 @@ func (a *API) closeBranches(w http.ResponseWriter, r *http.Request) error {
 		Rule     *wireClosureRule `json:"rule"`
 		Reason   *string          `json:"reason"`
 		Preview  bool             `json:"preview"`
+		Undo     bool             `json:"undo"`
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
-	request := backoffice.ClosureRequest{Branches: body.Branches, Preview: body.Preview}
+	request := backoffice.ClosureRequest{Branches: body.Branches, Preview: body.Preview, Undo: body.Undo}
 	if len(body.Branches) == 0 {
 		return wire.Missing("branches")
 	}

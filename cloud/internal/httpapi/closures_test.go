@@ -62,6 +62,14 @@ func TestClosures(t *testing.T) {
 	if len(settings.Closures) != 1 {
 		t.Errorf("closures: %+v", settings.Closures)
 	}
+	undo := body(false)
+	undo["undo"] = true
+	c.Manager.Post("/v2/admin/closures", undo).OK(t)
+	c.Manager.Get("/v2/admin/branches/gangnam/settings").OK(t).Into(t, &settings)
+	if len(settings.Closures) != 0 {
+		t.Errorf("after the undo, the closures are %+v", settings.Closures)
+	}
+	ask(false)
 
 	weekly := body(false)
 	weekly["rule"] = map[string]any{"weekday": 1, "nth": 2}

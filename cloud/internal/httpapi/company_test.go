@@ -72,7 +72,7 @@ func TestCompany(t *testing.T) {
 	}
 	hq.Put("/v2/admin/company/logo", map[string]string{"data": picture(t, 64)}).OK(t).Into(t, &now)
 	shell, _ := pageOf(t, pages+"/")
-	for _, want := range []string{"<title>달방</title>", `name="brand-en" content="Moonroom"`, "주식회사 &lt;달&gt;", "/brand.css?v=7a1f5c", *now.Logo} {
+	for _, want := range []string{" | 달방</title>", `name="brand-en" content="Moonroom"`, "주식회사 &lt;달&gt;", "/brand.css?v=7a1f5c", *now.Logo} {
 		if !strings.Contains(shell, want) {
 			t.Errorf("the page lacks %s", want)
 		}

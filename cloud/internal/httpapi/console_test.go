@@ -91,6 +91,20 @@ func TestDayInTheConsole(t *testing.T) {
 		}
 	}
 
+	var named struct {
+		Rooms []struct{ Branch, RoomNo string }
+	}
+	for _, query := range []string{"강남 3번", "gangnam room3"} {
+		c.Viewer.Get("/v2/admin/reservations?"+url.Values{"query": {query}}.Encode()).OK(t).Into(t, &named)
+		if len(named.Rooms) != 1 || named.Rooms[0].Branch != "gangnam" || named.Rooms[0].RoomNo != "3" {
+			t.Errorf("%q finds the rooms %+v", query, named.Rooms)
+		}
+		c.Other.Get("/v2/admin/reservations?"+url.Values{"query": {query}}.Encode()).OK(t).Into(t, &named)
+		if len(named.Rooms) != 0 {
+			t.Errorf("%q finds the rooms %+v for the manager of another branch", query, named.Rooms)
+		}
+	}
+
 	var record struct {
 		MobileNum, Email, OrderID, KeyLink *string
 		Movable, Cancelable                bool

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"math"
 	"net/http"
 	"slices"
@@ -21,13 +22,13 @@ import (
 // Additional endpoints for the customers' pages. They use the envelope, the time format and the stored end times of the
 // interface. An end time in a field of another name is the actual end.
 
-// listBranches serves GET /v2/branches (public):
+// listBranches serves GET /v2/branches?branch= (public): all branches, or at most the one with that code.
 //
 //	{branches: [{branch, nameKo, nameEn, address, phone, timeZone, bookingHorizonDays, refundPolicyText, seller}]}
 //
 // seller is the legal entity that sells at the branch; null: the company of /v2/site.
 func (a *API) listBranches(w http.ResponseWriter, r *http.Request) error {
-	all, err := a.Backoffice.Branches(r.Context())
+	all, err := a.wantedBranches(r)
 	if err != nil {
 		return err
 	}
@@ -44,6 +45,17 @@ func (a *API) listBranches(w http.ResponseWriter, r *http.Request) error {
 		branches = append(branches, item{toWireBranch(b), sellers[b.LegalEntity]})
 	}
 	return wire.WriteData(w, map[string]any{"branches": branches})
+}
+
+func (a *API) wantedBranches(r *http.Request) ([]booking.Branch, error) {
+	if !r.URL.Query().Has("branch") {
+		return a.Backoffice.Branches(r.Context())
+	}
+	b, err := a.Backoffice.Branch(r.Context(), r.URL.Query().Get("branch"))
+	if errors.Is(err, booking.ErrNoBranch) {
+		return nil, nil
+	}
+	return []booking.Branch{b}, err
 }
 
 // sellers returns the facts of the legal entities by code. It reads none while no branch has one.

@@ -14,7 +14,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// photosRoute takes bodies that are larger than those of other endpoints, and so does cleanedRoute.
+// photosRoute takes bodies that are larger than those of other endpoints, and so do arrivalRoute and cleanedRoute.
 const photosRoute = "/v2/admin/branches/{branch}/rooms/{room}/photos"
 
 // maxPhotoBody is the size of the largest upload in base64, with its texts.
@@ -23,7 +23,7 @@ const maxPhotoBody = gallery.MaxUpload/3*4 + wire.MaxBody
 // bodyLimit returns the size of the largest body of a request in bytes.
 func bodyLimit(r *http.Request) int64 {
 	switch strings.TrimPrefix(chi.RouteContext(r.Context()).RoutePattern(), "/api") {
-	case photosRoute, cleanedRoute:
+	case photosRoute, arrivalRoute, cleanedRoute:
 		return maxPhotoBody
 	}
 	return wire.MaxBody
@@ -42,11 +42,15 @@ type photoSource struct {
 }
 
 func toWirePhoto(p booking.Photo) wirePhoto {
-	photo := wirePhoto{strconv.FormatInt(p.ID, 10), p.Alt, make([]photoSource, 0, len(p.Files))}
-	for _, f := range p.Files {
-		photo.Sources = append(photo.Sources, photoSource{gallery.Path(f), f.Width, f.Height})
+	return wirePhoto{strconv.FormatInt(p.ID, 10), p.Alt, toSources(p.Files)}
+}
+
+func toSources(files []booking.PhotoFile) []photoSource {
+	sources := make([]photoSource, 0, len(files))
+	for _, f := range files {
+		sources = append(sources, photoSource{gallery.Path(f), f.Width, f.Height})
 	}
-	return photo
+	return sources
 }
 
 func nullablePhoto(p *booking.Photo) *wirePhoto {
@@ -90,24 +94,18 @@ func (a *API) describeRoom(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body struct {
-		Description struct {
-			Ko *string `json:"ko"`
-			En *string `json:"en"`
-		} `json:"description"`
-		Amenities []struct {
-			Ko *string `json:"ko"`
-			En *string `json:"en"`
-		} `json:"amenities"`
+		Description bilingual   `json:"description"`
+		Amenities   []bilingual `json:"amenities"`
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	p := booking.RoomProfile{Amenities: []booking.Bilingual{}}
-	if p.Description, err = bilingual("description", body.Description.Ko, body.Description.En, gallery.MaxDescription); err != nil {
+	if p.Description, err = body.Description.text("description", gallery.MaxDescription); err != nil {
 		return err
 	}
 	for _, one := range body.Amenities {
-		amenity, err := bilingual("amenities", one.Ko, one.En, gallery.MaxAmenity)
+		amenity, err := one.text("amenities", gallery.MaxAmenity)
 		if err != nil {
 			return err
 		}
@@ -126,11 +124,8 @@ func (a *API) addPhoto(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body struct {
-		Data *string `json:"data"`
-		Alt  struct {
-			Ko *string `json:"ko"`
-			En *string `json:"en"`
-		} `json:"alt"`
+		Data *string   `json:"data"`
+		Alt  bilingual `json:"alt"`
 	}
 	if err := wire.DecodeUpTo(r, bodyLimit(r), &body); err != nil {
 		return err
@@ -138,12 +133,9 @@ func (a *API) addPhoto(w http.ResponseWriter, r *http.Request) error {
 	if body.Data == nil {
 		return wire.Missing("data")
 	}
-	alt, err := bilingual("alt", body.Alt.Ko, body.Alt.En, gallery.MaxAlt)
+	alt, err := body.Alt.required("alt", gallery.MaxAlt)
 	if err != nil {
 		return err
-	}
-	if alt.Ko == "" || alt.En == "" {
-		return wire.Missing("alt")
 	}
 	photo, err := base64.StdEncoding.DecodeString(*body.Data)
 	if err != nil {
@@ -189,10 +181,26 @@ func (a *API) roomOf(r *http.Request) (booking.Branch, booking.Room, error) {
 	return branch, room, nil
 }
 
-func bilingual(field string, ko, en *string, limit int) (text booking.Bilingual, err error) {
-	if text.Ko, err = wire.OptionalText(field, ko, limit); err != nil {
+// bilingual is a text in both languages as a client sends it.
+type bilingual struct {
+	Ko *string `json:"ko"`
+	En *string `json:"en"`
+}
+
+// text returns the texts of a field, empty for those that are absent. limit is in characters.
+func (b bilingual) text(field string, limit int) (text booking.Bilingual, err error) {
+	if text.Ko, err = wire.OptionalText(field, b.Ko, limit); err != nil {
 		return text, err
 	}
-	text.En, err = wire.OptionalText(field, en, limit)
+	text.En, err = wire.OptionalText(field, b.En, limit)
+	return text, err
+}
+
+// required returns the texts of a field that guests read in the language of their page.
+func (b bilingual) required(field string, limit int) (booking.Bilingual, error) {
+	text, err := b.text(field, limit)
+	if err == nil && (text.Ko == "" || text.En == "") {
+		err = wire.Missing(field)
+	}
 	return text, err
 }

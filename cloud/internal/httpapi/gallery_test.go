@@ -55,7 +55,7 @@ func roomPhotos(t *testing.T, s *servicetest.Stack) {
 		t.Fatalf("after: %+v", shown)
 	}
 	photo := shown.Photos[0]
-	if photo.ID != added.ID || photo.Alt["en"] != "A sofa by the window" || len(photo.Sources) != 2 || photo.Sources[0].Width != 480 || photo.Sources[0].Height != 288 {
+	if photo.ID != added.ID || photo.Alt["en"] != "A sofa by the window" || len(photo.Sources) != 3 || photo.Sources[1].Width != 480 || photo.Sources[1].Height != 288 {
 		t.Fatalf("photo: %+v", photo)
 	}
 	var now struct {
@@ -66,7 +66,7 @@ func roomPhotos(t *testing.T, s *servicetest.Stack) {
 		t.Errorf("the branch shows %+v, want the photo of its room", cover)
 	}
 	pages := strings.TrimSuffix(s.URL, "/api")
-	file := get(t, pages+photo.Sources[1].URL)
+	file := get(t, pages+photo.Sources[2].URL)
 	if file.StatusCode != 200 || file.Header.Get("Content-Type") != "image/jpeg" || !strings.Contains(file.Header.Get("Cache-Control"), "immutable") {
 		t.Errorf("file: %d %v", file.StatusCode, file.Header)
 	}

@@ -31,6 +31,10 @@ var (
 			"POST /v2/admin/reservations/{id}/key", "PATCH /v2/admin/reservations/{id}/contact",
 			"DELETE /v2/admin/reservations/{id}/companions/{companion}", "POST /v2/admin/branches/{branch}/partner-bookings",
 			"GET /v2/admin/branches/{branch}/timeline",
+			"GET /v2/admin/branches/{branch}/handover", "POST /v2/admin/branches/{branch}/handover",
+			"PATCH /v2/admin/branches/{branch}/handover/{note}",
+			"GET /v2/admin/reservations/{id}/guest", "POST /v2/admin/reservations/{id}/guest/notes",
+			"DELETE /v2/admin/reservations/{id}/guest/notes/{note}",
 
 			"GET /v2/admin/branches/{branch}/messages", "GET /v2/admin/messages/{id}", "POST /v2/admin/messages/{id}/resend",
 			"POST /v2/admin/reservations/{id}/key-message",

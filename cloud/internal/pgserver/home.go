@@ -180,17 +180,17 @@ func (h home) running() bool {
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
-// initialize creates the cluster beside its final place, under a unique name, and moves it there when it is complete,
-// so that an incomplete one is never used.
-func (h home) initialize(ctx context.Context, bin string, volatile bool) error {
-	unfinished, err := os.MkdirTemp(h.dir, "unfinished-*")
+// createCluster creates a cluster under a unique name.
+func (h home) createCluster(ctx context.Context, bin string, volatile bool) (dir string, err error) {
+	dir, err = os.MkdirTemp(h.dir, "unfinished-*")
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := h.as.give(unfinished); err != nil {
-		return err
+	if err := h.as.give(dir); err != nil {
+		return "", err
 	}
-	args := []string{"--pgdata", unfinished, "--username", superuser, "--auth", "trust", "--encoding", "UTF8", "--locale", "C"}
+	args := []string{"--pgdata", dir, "--username", superuser, "--auth", "trust", "--encoding", "UTF8", "--locale", "C"}
+	args = append(args, checksumFlags(ctx, bin)...)
 	if volatile {
 		args = append(args, "--no-sync")
 	}
@@ -199,7 +199,17 @@ func (h home) initialize(ctx context.Context, bin string, volatile bool) error {
 	cmd.Env = childEnv()
 	cmd.SysProcAttr = h.as.procAttr()
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, lastLine(string(out)))
+		return "", fmt.Errorf("initdb: %w: %s", err, lastLine(string(out)))
+	}
+	return dir, nil
+}
+
+// initialize creates the cluster beside its final place and moves it there when it is complete, so that an incomplete one
+// is never used.
+func (h home) initialize(ctx context.Context, bin string, volatile bool) error {
+	unfinished, err := h.createCluster(ctx, bin, volatile)
+	if err != nil {
+		return err
 	}
 	if err := os.Rename(unfinished, h.cluster()); err != nil {
 		return err

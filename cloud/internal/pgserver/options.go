@@ -21,7 +21,17 @@
 // next Start replaces it.
 package pgserver
 
-import "log/slog"
+import (
+	"errors"
+	"log/slog"
+)
+
+var (
+	// ErrNotEmpty is returned by Restore if the data directory has a database.
+	ErrNotEmpty = errors.New("there is a database already: name another data directory")
+	// ErrInUse is returned by Restore and Upgrade if another process uses the data directory.
+	ErrInUse = errors.New("another process uses the data directory: stop the service first")
+)
 
 // Options define the location of the private server.
 type Options struct {
@@ -35,6 +45,19 @@ type Options struct {
 	// BinDir contains initdb and postgres. Empty: YEOLDA_PG_BIN, else the usual places of distributions.
 	BinDir string
 
+	// Archive switches archiving of the write-ahead log on or off. Commands leave it as the service has set it.
+	Archive Archiving
+
 	// Volatile trades safety for speed: a crash of the machine may destroy the cluster. For tests.
 	Volatile bool
 }
+
+// Archiving decides whether the server copies each segment of its write-ahead log into its outbox.
+type Archiving int
+
+// The values of Archiving.
+const (
+	ArchivingKept Archiving = iota // as the last owner of the server has set it
+	ArchivingOn
+	ArchivingOff
+)

@@ -100,6 +100,8 @@ func (h home) arguments(volatile bool) []string {
 		"logging_collector=off",
 		"log_line_prefix=",
 	}
+	settings = append(settings, h.archiveSettings()...)
+	settings = append(settings, h.recoverySettings()...)
 	if volatile {
 		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
 	}

@@ -178,12 +178,15 @@ func (s *Server) serve(ctx context.Context, onReady func()) error {
 	if err := h.makeSocketDir(); err != nil {
 		return err
 	}
-	if err := h.writeAccess(); err != nil {
+	if err := errors.Join(h.writeAccess(), h.setArchiving(s.opts.Archive)); err != nil {
 		return err
 	}
 	for {
 		err := s.runPostgres(ctx, h, bin, func() {
 			s.logger.Info("private PostgreSQL is ready", "home", h.dir, "programs", bin, "took", time.Since(began).Round(time.Millisecond))
+			if err := os.RemoveAll(h.recovery()); err != nil { // a restored cluster has replayed its segments
+				s.logger.Warn("segments of a restored database remain", "error", err)
+			}
 			if s.home == (home{}) {
 				s.home = h
 			}

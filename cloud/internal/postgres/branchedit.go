@@ -13,6 +13,32 @@ import (
 // ErrChanged is returned if the row has changed since the caller read it.
 var ErrChanged = errors.New("postgres: the row has changed")
 
+// ErrBranchExists is returned if another branch has the code.
+var ErrBranchExists = errors.New("postgres: the branch exists")
+
+// AddBranch adds a branch without its rooms. It returns ErrBranchExists.
+func AddBranch(ctx context.Context, tx pgx.Tx, b booking.Branch) (id booking.BranchID, err error) {
+	if err := LockBranches(ctx, tx); err != nil {
+		return 0, err
+	}
+	var exists bool
+	if err := tx.QueryRow(ctx, `select exists (select from branch where code = $1)`, b.Code).Scan(&exists); err != nil {
+		return 0, err
+	}
+	if exists {
+		return 0, ErrBranchExists
+	}
+	var batch BranchBatch
+	if err := batch.PutBranch(b, false); err != nil {
+		return 0, err
+	}
+	if err := batch.Run(ctx, tx); err != nil {
+		return 0, err
+	}
+	err = tx.QueryRow(ctx, `select id from branch where code = $1`, b.Code).Scan(&id)
+	return id, err
+}
+
 // EditBranch stores name, address, phone, horizon, keypads, schedule and refund rules of a branch if its revision is still the given one. It
 // returns ErrChanged otherwise.
 func EditBranch(ctx context.Context, q Querier, b booking.Branch) error {

@@ -18,7 +18,7 @@ type FoundBranch struct {
 	Online   bool // its agent is connected
 }
 
-// BranchPage returns a page of branches. more reports whether further branches follow.
+// BranchPage returns a page of the branches with rooms on sale. more reports whether further branches follow.
 func (db *DB) BranchPage(ctx context.Context, search booking.BranchSearch) (page []FoundBranch, more bool, err error) {
 	after, skip := search.After, 0
 	if search.Near != nil {
@@ -31,7 +31,7 @@ func (db *DB) BranchPage(ctx context.Context, search booking.BranchSearch) (page
 			select case when b.latitude is not null and b.longitude is not null and $4::float8 is not null then round(2 * 6371000 * asin(least(1, sqrt(
 				sin(radians(b.latitude - $4) / 2) ^ 2 + cos(radians($4)) * cos(radians(b.latitude)) * sin(radians(b.longitude - $5) / 2) ^ 2))))::integer end as distance
 		) d
-		where b.id > $1 and strpos(lower(concat_ws(' ', code, name_ko, name_en, address)), lower($2)) > 0
+		where b.id > $1 and exists (select from room r where r.branch_id = b.id and r.enabled) and strpos(lower(concat_ws(' ', code, name_ko, name_en, address)), lower($2)) > 0
 		order by distance nulls last, b.id offset $6 limit $3`, after, search.Text, search.Limit+1, lat, lon, skip)
 	if err != nil {
 		return nil, false, fmt.Errorf("page of branches: %w", err)

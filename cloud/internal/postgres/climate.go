@@ -233,21 +233,29 @@ func MarkHeldDoors(ctx context.Context, tx pgx.Tx, after time.Duration, now time
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[HeldDoor])
 }
 
-// Prune deletes old sensor readings, door events and door requests. The audit log keeps what has to be accounted for.
+// pruneBatch is the number of rows that one statement deletes: a backlog of days is deleted in short statements.
+const pruneBatch = 20_000
+
+// Prune deletes old sensor readings, door events and door requests. The audit log keeps what has to be accounted for. Replicas
+// that prune at the same time share the rows.
 func Prune(ctx context.Context, q Querier, readingsBefore, doorsBefore time.Time) (deleted int64, err error) {
 	for _, table := range []struct {
-		sql    string
-		before time.Time
+		name, time string
+		before     time.Time
 	}{
-		{`delete from sensor_reading where at < $1`, readingsBefore},
-		{`delete from door_event where at < $1`, doorsBefore},
-		{`delete from door_request where created_at < $1`, doorsBefore},
+		{"sensor_reading", "at", readingsBefore},
+		{"door_event", "at", doorsBefore},
+		{"door_request", "created_at", doorsBefore},
 	} {
-		tag, err := q.Exec(ctx, table.sql, table.before)
-		if err != nil {
-			return deleted, err
+		sql := `delete from ` + table.name + ` where ctid = any(array(
+			select ctid from ` + table.name + ` where ` + table.time + ` < $1 limit $2 for update skip locked))`
+		for batch := int64(pruneBatch); batch == pruneBatch; deleted += batch {
+			tag, err := q.Exec(ctx, sql, table.before, pruneBatch)
+			if err != nil {
+				return deleted, err
+			}
+			batch = tag.RowsAffected()
 		}
-		deleted += tag.RowsAffected()
 	}
 	return deleted, nil
 }

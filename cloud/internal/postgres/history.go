@@ -80,6 +80,28 @@ func SearchReservations(ctx context.Context, q Querier, branches []string, text,
 		order by r.start_at desc limit $4`, branches, text, digits, limit, pattern)
 }
 
+// RoomName names a room of a branch.
+type RoomName struct {
+	Branch  string
+	No      int
+	Machine string
+}
+
+// SearchRooms finds rooms of branches whose branch, number and machine contain every pattern. The patterns are words with
+// LIKE's wildcards escaped.
+func SearchRooms(ctx context.Context, q Querier, branches, patterns []string, limit int) ([]RoomName, error) {
+	rows, err := q.Query(ctx, `
+		select b.code, r.no, r.machine from room r join branch b on b.id = r.branch_id
+		where b.code = any($1)
+		  and not exists (select from unnest($2::text[]) word
+		                  where concat_ws(' ', b.code, b.name_ko, b.name_en, r.no || '번', 'room' || r.no, '룸', r.machine) not ilike '%' || word || '%')
+		order by b.code, r.no limit $3`, branches, patterns, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[RoomName])
+}
+
 // NoteView appends an entry about a view of personal data, unless the same administrator viewed the same target after a
 // moment.
 func NoteView(ctx context.Context, q Querier, e audit.Entry, after time.Time) error {

@@ -178,6 +178,14 @@ func migrateRiver(ctx context.Context, pool *pgxpool.Pool, logger *slog.Logger) 
 	return nil
 }
 
+// Analyze refreshes the planner's statistics of all tables.
+func Analyze(ctx context.Context, pool *pgxpool.Pool) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `set local statement_timeout = 0; analyze`)
+		return err
+	})
+}
+
 // SchemaHash identifies the schema that Migrate creates: it changes whenever a migration is added or edited.
 func SchemaHash() (string, error) {
 	hash := sha256.New()

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -107,8 +108,9 @@ func TestSchemaHash(t *testing.T) {
 	}
 }
 
-// TestUpgradeUnderLocks applies migration 00012, which changes the table of door requests, while a transaction reads every
-// table, as pg_dump does. The migration must wait without delaying unlock requests, and finish after the reader has ended.
+// TestUpgradeUnderLocks applies every migration from 00012, which changes the table of door requests, while a transaction
+// reads every table, as pg_dump does. The migration must wait without delaying unlock requests and holds, and finish after the
+// reader has ended.
 func TestUpgradeUnderLocks(t *testing.T) {
 	t.Parallel()
 	replicas := empty(t, 2)
@@ -117,6 +119,7 @@ func TestUpgradeUnderLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, db.Pool, `insert into branch (code) values ('gangnam')`)
+	exec(t, db.Pool, `insert into room (branch_id, no) select id, 1 from branch`)
 	reader, err := backup.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -137,8 +140,20 @@ func TestUpgradeUnderLocks(t *testing.T) {
 			select gen_random_uuid(), id, 'customer', 'front', 'front', '{front_1}', now() from branch where code = $1`, "gangnam")
 		return err
 	}
+	// A hold of a slot of its own.
+	held := 0
+	hold := func() error {
+		held++
+		_, err := db.Pool.Exec(t.Context(), `insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, expires_at)
+			select b.id, r.id, 'HOLD', 'CUSTOMER', s, s + interval '10 minutes', tstzrange(s, s + interval '20 minutes'), now() + interval '10 minutes'
+			from branch b join room r on r.branch_id = b.id, lateral (select now() + $1 * interval '1 hour' as s) t`, held)
+		return err
+	}
 	refused := 0
 	for i := range 150 {
+		if err := hold(); err != nil {
+			t.Fatalf("hold %d while the migration waits: %v", i, err)
+		}
 		// On a loaded machine the migration may give its lock up late. A migration that kept it would refuse every press.
 		if err := press(); err != nil {
 			if refused++; refused > 3 {
@@ -166,8 +181,8 @@ func TestUpgradeUnderLocks(t *testing.T) {
 			}
 			return
 		case <-time.After(20 * time.Millisecond):
-			if err := press(); err != nil {
-				t.Fatalf("press %d while the migration runs: %v", presses, err)
+			if err := errors.Join(press(), hold()); err != nil {
+				t.Fatalf("press or hold %d while the migration runs: %v", presses, err)
 			}
 		}
 	}

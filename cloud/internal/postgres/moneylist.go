@@ -56,8 +56,10 @@ type PaidSum struct {
 // PaidSums sums payments in the database, so that the totals do not depend on page limits.
 func PaidSums(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, zone string) ([]PaidSum, error) {
 	rows, err := q.Query(ctx, `
-		select to_char(coalesce(r.paid_at, r.created_at) at time zone $4, 'YYYY-MM-DD'), r.method, r.state, count(*), sum(r.amount)
-		from reservation r `+wherePaid+`group by 1, 2, 3 order by 1, 2, 3`, branch, span.Start, span.End, zone)
+		select to_char(day, 'YYYY-MM-DD'), method, state, number, amount from (
+			select (coalesce(r.paid_at, r.created_at) at time zone $4)::date as day, r.method, r.state, count(*) as number, sum(r.amount) as amount
+			from reservation r `+wherePaid+`group by 1, 2, 3
+		) sums order by 1, 2, 3`, branch, span.Start, span.End, zone)
 	if err != nil {
 		return nil, err
 	}

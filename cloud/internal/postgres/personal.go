@@ -52,6 +52,10 @@ var PersonalTables = []PersonalTable{
 	{Name: "franchise_inquiry", Contact: written("mobile", "email"), Delete: true, Columns: []PersonalColumn{
 		{Name: "name"}, {Name: "mobile"}, {Name: "email"}, {Name: "region"}, {Name: "message"},
 	}},
+	{Name: "guest_note", Contact: "mobile_key = $1", Delete: true, Columns: []PersonalColumn{{Name: "mobile_key"}, {Name: "text"}}},
+	{Name: "guest_block", Contact: "mobile_key = $1", Delete: true, Columns: []PersonalColumn{{Name: "mobile_key"}, {Name: "reason"}}},
+	{Name: "handover", Contact: `(position($1 in regexp_replace(text, '\D', '', 'g')) > 0 or position($1 in lower(text)) > 0)`, Delete: true,
+		Columns: []PersonalColumn{{Name: "text"}}},
 	{Name: "login_code", Contact: "login_id = $1", Delete: true, Columns: []PersonalColumn{{Name: "login_id"}}},
 	{Name: "session", Contact: "data ->> 'loginId' = $1", Delete: true, Columns: []PersonalColumn{{Name: "data", Sealed: true}}},
 	{Name: "compensation", Reservation: "x.reservation_id", Columns: []PersonalColumn{{Name: "mobile_key", Erased: "null"}}},
@@ -100,6 +104,9 @@ type Retention struct {
 	Other time.Duration // other reservations; also refund accounts, messages and franchise inquiries
 }
 
+// unknown is the predicate of notes and blocks g of a guest without a reservation.
+const unknown = `not exists (select from reservation r where r.mobile_key = g.mobile_key and r.method is not null)`
+
 // Anonymise removes personal data whose retention has ended, of at most limit reservations and messages per call, and
 // returns the number of reservations. empty is the sealed value of a message without variables.
 func Anonymise(ctx context.Context, q Querier, keep Retention, empty []byte, now time.Time, limit int) (int64, error) {
@@ -126,6 +133,9 @@ func Anonymise(ctx context.Context, q Querier, keep Retention, empty []byte, now
 			order by id limit $3)`, []any{before, empty, limit}},
 		{`update refund set account = null where account is not null and state in ('COMPLETED', 'REFUSED') and updated_at < $1`, []any{before}},
 		{`delete from franchise_inquiry where created_at < $1`, []any{before}},
+		{`delete from handover where created_at < $1`, []any{before}},
+		{`delete from guest_note g where created_at < $1 and ` + unknown, []any{before}},
+		{`delete from guest_block g where created_at < $1 and ` + unknown, []any{before}},
 	} {
 		if _, err := q.Exec(ctx, step.statement, step.args...); err != nil {
 			return 0, fmt.Errorf("anonymise: %w", err)
@@ -219,6 +229,10 @@ func PersonalData(ctx context.Context, q Querier, contact string) (data json.Raw
 				from reservation r join branch b on b.id = r.branch_id join room m on m.id = r.room_id where `+ofPerson+`), '[]'),
 			'messages', (select `+messageSummary+`
 				from message g where g.reservation_id is null and `+written("g.to_mobile", "g.to_email")+`),
+			'handovers', coalesce((select jsonb_agg(jsonb_build_object('at', created_at, 'text', text) order by id) from handover
+				where position($1 in regexp_replace(text, '\D', '', 'g')) > 0 or position($1 in lower(text)) > 0), '[]'),
+			'notes', coalesce((select jsonb_agg(jsonb_build_object('at', n.created_at, 'text', n.text) order by n.id) from guest_note n where n.mobile_key = $1), '[]'),
+			'block', (select jsonb_build_object('at', g.created_at, 'reason', g.reason) from guest_block g where g.mobile_key = $1),
 			'inquiries', coalesce((select jsonb_agg(jsonb_build_object(
 				'at', i.created_at, 'name', i.name, 'mobileNum', i.mobile, 'email', i.email, 'region', i.region, 'message', i.message) order by i.id)
 				from franchise_inquiry i where `+written("i.mobile", "i.email")+`), '[]'))`, contact).Scan(&data)

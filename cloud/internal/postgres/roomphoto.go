@@ -89,7 +89,9 @@ func RoomCover(ctx context.Context, q Querier, room booking.RoomID) (*booking.Ph
 
 // PhotoFile returns the data of a stored file, or nil.
 func PhotoFile(ctx context.Context, q Querier, name string) (data []byte, err error) {
-	err = q.QueryRow(ctx, `select data from room_photo_file where name = $1 limit 1`, name).Scan(&data)
+	err = q.QueryRow(ctx, `
+		(select data from room_photo_file where name = $1 limit 1) union all
+		(select data from arrival_photo_file where name = $1 limit 1) limit 1`, name).Scan(&data)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -57,8 +57,10 @@ func ReadVitals(ctx context.Context, q Querier, now time.Time, timeout time.Dura
 			return err
 		})
 	}
+	// A room stays empty for an hour at most after a reservation. The planner has statistics for end_at only.
 	count("reservations", &v.Reservations, `select state, count(*) from reservation
-		where state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') and upper(occupied) > $1
+		where state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')
+		  and end_at > $1::timestamptz - interval '1 hour' and upper(occupied) > $1
 		  and (state <> 'HOLD' or expires_at > $1) group by 1`, now)
 	count("payments", &v.Payments, `select r.state, count(*) from payment p join reservation r on r.id = p.reservation_id
 		where p.attempted_at > $1 group by 1`, day)

@@ -14,6 +14,10 @@ const (
 	WorkSweep          = "sweep"
 	WorkReconciliation = "reconciliation"
 	WorkBackup         = "backup"
+	WorkArchive        = "archive" // segments of the write-ahead log were stored
+	WorkBase           = "base"    // backup of the archive
+	WorkRestoreTest    = "restore-test"
+	WorkHead           = "head" // the head of the audit log was sent
 )
 
 // NoteSuccess stores that work has succeeded.
@@ -40,4 +44,10 @@ func LastSuccesses(ctx context.Context, q Querier) (map[string]time.Time, error)
 		return nil
 	})
 	return all, err
+}
+
+// ForgetWork removes the time of work that is not done any more, so that no alert waits for it.
+func ForgetWork(ctx context.Context, q Querier, works ...string) error {
+	_, err := q.Exec(ctx, `delete from work_success where work = any($1)`, works)
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"sync"
 	"time"
@@ -76,6 +77,8 @@ type Service struct {
 	Keys    *seal.Keyring // of the signature
 	Queue   *queue.Queue  // of the nightly mail; only RunDue needs it
 	HQEmail string        // its recipient; empty: none
+	HeadURL string        // receives the head of the audit log every hour; empty: only Log does
+	Log     *slog.Logger  // only SendHead needs it
 
 	turn sync.Mutex // a proof reads whole tables
 }
@@ -90,12 +93,9 @@ func (s *Service) Run(ctx context.Context, since time.Time) (Signed, error) {
 		since = since.UTC()
 		report.Since = &since
 	}
-	head, err := postgres.LastAuditHead(ctx, s.DB.Pool)
-	if err != nil {
-		return Signed{}, fmt.Errorf("proof: %w", err)
-	}
-	if head.Place > 0 {
-		report.Head = fmt.Sprintf("%d:%s", head.Place, hex.EncodeToString(head.Hash))
+	var err error
+	if report.Head, err = s.head(ctx); err != nil {
+		return Signed{}, err
 	}
 	results, err := postgres.Prove(ctx, s.DB.Pool, since)
 	if err != nil {
@@ -107,6 +107,18 @@ func (s *Service) Run(ctx context.Context, since time.Time) (Signed, error) {
 	}
 	report.TookMs = time.Since(began).Milliseconds()
 	return Sign(s.Keys, report)
+}
+
+// head returns the head of the audit log, PLACE:HASH; empty: it has no entry.
+func (s *Service) head(ctx context.Context) (string, error) {
+	head, err := postgres.LastAuditHead(ctx, s.DB.Pool)
+	if err != nil {
+		return "", fmt.Errorf("proof: %w", err)
+	}
+	if head.Place == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("%d:%s", head.Place, hex.EncodeToString(head.Hash)), nil
 }
 
 func ruleOf(r postgres.ProofResult) Rule {

@@ -33,7 +33,7 @@ func (e Expected) matches(branch booking.Branch, r booking.Reservation) bool {
 // and returns the order id for the widget. Registering again replaces all of them; a payment that is still captured for the old
 // id is refunded.
 //
-// Errors: ErrHoldExpired, ErrHoldChanged and ErrAmountMismatch (the hold is kept), ErrTooManyHolds.
+// Errors: ErrHoldExpired, ErrHoldChanged and ErrAmountMismatch (the hold is kept), ErrBlocked, ErrTooManyHolds.
 func (s *Service) Register(ctx context.Context, token Token, contact booking.Contact, wish ReceiptWish, amount int, expected Expected) (orderID string, err error) {
 	branch, r, price, err := s.Held(ctx, token)
 	if err != nil {
@@ -59,6 +59,11 @@ func (s *Service) Register(ctx context.Context, token Token, contact booking.Con
 		}
 		if held.State != booking.Hold || !held.Occupies(now) {
 			return ErrHoldExpired
+		}
+		if block, err := postgres.BlockOfGuest(ctx, tx, booking.NormalizePhone(contact.Mobile)); err != nil {
+			return err
+		} else if block.Reason != "" {
+			return ErrBlocked
 		}
 		if err := s.limitPhone(ctx, tx, held, contact.Mobile, now); err != nil {
 			return err

@@ -81,6 +81,9 @@ var (
 	ErrKeyReused       = errors.New("reserve: the Idempotency-Key belongs to another request")
 )
 
+// ErrBlocked is returned for the purchase of a phone number that staff have blocked.
+var ErrBlocked = errors.New("reserve: the phone number is blocked")
+
 // ErrTooManyHolds is returned when a client or a phone number has too many live unpaid reservations.
 var ErrTooManyHolds = &limit.ExceededError{Rule: "unpaid holds", RetryAfter: time.Minute}
 

@@ -2,9 +2,12 @@ package service
 
 import (
 	"context"
+	"errors"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -12,6 +15,12 @@ const (
 	canaryInterval = 3 * time.Second
 	canaryTimeout  = 2 * time.Second
 )
+
+// diskNeeded is the space without which the private database counts as full. PostgreSQL creates files of this size for its
+// write-ahead log. The canary's row alone would be written long after no other row finds a place.
+const diskNeeded = 16 << 20
+
+var errDiskFull = errors.New("the disk of the database is full")
 
 // canary commits a row every few seconds: a database that answers queries may still be unable to write, for instance
 // because its disk is full.
@@ -44,5 +53,21 @@ func (s *Service) watchWrites(ctx context.Context) error {
 func (s *Service) writeCanary(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, canaryTimeout)
 	defer cancel()
+	if s.database != nil {
+		if err := checkDisk(pgserver.FreeSpace(s.databaseDir())); err != nil {
+			return err
+		}
+	}
 	return postgres.NoteSuccess(ctx, s.db.Pool, postgres.WorkWrite, s.now())
+}
+
+// databaseDir is a directory on the disk of the private database.
+func (s *Service) databaseDir() string { return filepath.Join(s.settings.Database.DataDir, "postgres") }
+
+// checkDisk takes the results of pgserver.FreeSpace. Its error means that the system does not report the space.
+func checkDisk(free, _ uint64, err error) error {
+	if err == nil && free < diskNeeded {
+		return errDiskFull
+	}
+	return nil
 }

@@ -37,8 +37,9 @@ func widget(set config.Settings) web.Widget {
 }
 
 // pages returns the handler of everything outside /api.
-func (s *Service) pages(api *httpapi.API) (http.Handler, error) {
+func (s *Service) pages(api *httpapi.API, below http.Handler) (http.Handler, error) {
 	return web.New(web.Options{
+		Data:      dataOf(below),
 		PublicURL: s.settings.HTTP.PublicURL,
 		Company:   s.company.Current,
 		Widget:    widget(s.settings),

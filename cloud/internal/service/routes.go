@@ -41,13 +41,13 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	mux.Get("/install.sh", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/x-shellscript; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-cache")
-		_, _ = w.Write([]byte(enroll.Script(api.Site.PublicURL)))
+		_, _ = w.Write([]byte(enroll.Script(api.Site.PublicURL, s.settings.MQTT.AgentReleaseKeys)))
 	})
 	s.partner.Mount(mux)
 	if s.broker != nil {
 		mux.HandleFunc(mqttPath, func(w http.ResponseWriter, r *http.Request) { s.broker.ServeWebSocket(w, r, api.ClientAddress(r)) })
 	}
-	pages, err := s.pages(api)
+	pages, err := s.pages(api, below)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/alert"
+	"github.com/yeolda/yeolda/cloud/internal/archive"
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/broker"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
@@ -77,6 +78,7 @@ type Service struct {
 	company   *company.Service
 	link      link
 	grantKeys *grantkey.Ring
+	keeper    *archive.Keeper  // nil: no archive
 	broker    *broker.Broker   // nil: an external one
 	chat      *discord.Handler // nil: off
 	api       net.Listener
@@ -125,7 +127,11 @@ func New(ctx context.Context, settings config.Settings, log *slog.Logger, now fu
 func (s *Service) openDatabase(ctx context.Context) error {
 	owner, url := s.settings.Database.OwnerURL, s.settings.Database.URL
 	if url == "" {
-		server, err := pgserver.Start(ctx, pgserver.Options{DataDir: s.settings.Database.DataDir, Logger: s.log})
+		archiving := pgserver.ArchivingOff
+		if s.settings.Archive.Place != "" {
+			archiving = pgserver.ArchivingOn
+		}
+		server, err := pgserver.Start(ctx, pgserver.Options{DataDir: s.settings.Database.DataDir, Logger: s.log, Archive: archiving})
 		if err != nil {
 			return err
 		}
@@ -136,7 +142,7 @@ func (s *Service) openDatabase(ctx context.Context) error {
 		return err
 	}
 	s.db, db.Now = db, s.now
-	return nil
+	return s.openArchive(ctx)
 }
 
 // rejectDemoAccounts fails if the database holds accounts whose passwords are public, unless in a demonstration that only
@@ -213,7 +219,7 @@ func (s *Service) wire() error {
 		DB: s.db, Queue: work, Keys: keys, Heard: func() bool { return s.link.Connected() },
 		PublicURL: set.HTTP.PublicURL, HQEmail: set.Messages.HQEmail, DiscordURL: set.Discord.WebhookURL.Reveal(),
 	}
-	proofs := &proof.Service{DB: s.db, Keys: keys, Queue: work, HQEmail: set.Messages.HQEmail}
+	proofs := &proof.Service{DB: s.db, Keys: keys, Queue: work, HQEmail: set.Messages.HQEmail, HeadURL: set.Log.AuditHeadURL.Reveal(), Log: s.log}
 	s.jobs = &jobs.Service{
 		DB: s.db, Reserve: s.reserve, Partner: s.partner, Alerts: alerts, Proofs: proofs, Queue: work, Sender: sender, Log: s.log,
 		SweepEvery: set.Times.SweepEvery, ReconcileEvery: reconcileEvery,
@@ -305,6 +311,9 @@ func (s *Service) Run(ctx context.Context) error {
 	run("climate", s.climate.Run)
 	run("canary", s.watchWrites)
 	run("broker lock", s.keepBrokerLock)
+	if s.keeper != nil {
+		run("archive", s.keeper.Run)
+	}
 
 	group.Go(func() error {
 		defer stopOperations() // readiness and metrics are served until the last request has ended

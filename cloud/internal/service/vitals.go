@@ -47,7 +47,7 @@ var (
 	scrapedDesc      = describe("vitals_up", "Whether the database returned any figure.")
 
 	figureDesc      = describe("figure_up", "Whether a figure of the database was read.", "figure")
-	successDesc     = describe("last_success_timestamp_seconds", "Time of the last success of recurring work: write (canary), sweep, reconciliation, backup.", "work")
+	successDesc     = describe("last_success_timestamp_seconds", "Time of the last success of recurring work: write (canary), sweep, reconciliation, backup, head (of the audit log).", "work")
 	branchOnline    = describe("branch_online", "Whether the agent of a branch is online; branches that never had an agent are omitted.", "branch")
 	branchDoors     = describe("branch_door_requests", "Ended door requests of a branch in the last 15 minutes and 6 hours, by state.", "branch", "window", "state")
 	writableDesc    = describe("database_writable", "Whether the last canary write of this replica was committed.")
@@ -94,7 +94,7 @@ func (v *vitals) Collect(out chan<- prometheus.Metric) {
 
 	gauge(writableDesc, truth(v.service.canary.ok()))
 	if v.service.database != nil {
-		if free, size, err := pgserver.FreeSpace(v.service.settings.Database.DataDir); err == nil {
+		if free, size, err := pgserver.FreeSpace(v.service.databaseDir()); err == nil {
 			gauge(diskFreeDesc, float64(free))
 			gauge(diskSizeDesc, float64(size))
 		}

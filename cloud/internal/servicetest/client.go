@@ -28,7 +28,11 @@ func (s *Stack) Client(t testing.TB) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Client{HTTP: &http.Client{Jar: jar, Timeout: 90 * time.Second, Transport: &checked{t, http.DefaultTransport}}, base: s.URL, t: t}
+	transport := http.DefaultTransport
+	if s.Transport != nil {
+		transport = s.Transport
+	}
+	return &Client{HTTP: &http.Client{Jar: jar, Timeout: 90 * time.Second, Transport: &checked{t, transport}}, base: s.URL, t: t}
 }
 
 // checked validates every exchange with the API against openapi.yaml.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -39,6 +40,8 @@ type Stack struct {
 	DB         *postgres.DB // the service's database, through a separate pool
 	Clock      *Clock
 	Provider   *Clock // of the sandbox
+
+	Transport http.RoundTripper // of clients; nil: http.DefaultTransport
 
 	Settings config.Settings // the effective settings
 	Log      *capture.Output // what the service has logged

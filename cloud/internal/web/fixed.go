@@ -17,7 +17,7 @@ var (
 	manifest []byte
 )
 
-const robots = "User-agent: *\nDisallow: /k/\nDisallow: /my\nDisallow: /book/\n"
+const robots = "User-agent: *\nDisallow: /k/\nDisallow: /my\nDisallow: /book/\nDisallow: /shell\n"
 
 // fixedFiles returns the files with well-known names, by path.
 func fixedFiles() (map[string]asset, error) {

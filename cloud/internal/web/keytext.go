@@ -24,6 +24,7 @@ type keyTexts struct {
 	Climate, ClimateFailed                                  string
 	Codes, CodesHelp, CodeLeft, CodeOver                    string // {door} and {s} are replaced by the page
 	PIN, PINHelp, PINNotReady                               string
+	Arrival                                                 string
 	Call, Map, Calendar, Unknown, UnknownHelp, Reservations string
 
 	panels map[string]panelText
@@ -80,7 +81,8 @@ var keyKorean = keyTexts{
 	PINNotReady: "아직 지점에 전달되지 않은 비밀번호예요. 위의 버튼으로 열어 주세요.",
 	Codes:       "일회용 번호로 열기", CodesHelp: "어느 문의 번호를 받을까요? 키패드에 번호와 # 을 누르거나, 스캐너에 QR 코드를 보여 주세요.",
 	CodeLeft: "{door} 번호예요. {s}초 안에 한 번 쓸 수 있어요.", CodeOver: "번호를 쓸 수 있는 시간이 지났어요. 필요하면 다시 받아 주세요.",
-	Call: "전화하기", Map: "찾아오는 길", Calendar: "캘린더에 추가",
+	Arrival: "들어오는 길",
+	Call:    "전화하기", Map: "찾아오는 길", Calendar: "캘린더에 추가",
 	Unknown: "쓸 수 없는 열쇠예요", UnknownHelp: "예약이 취소되었거나 변경되었을 수 있어요. 주소가 잘리지 않았는지도 확인해 주세요.",
 	Reservations: "내 예약 확인하기",
 	panels: map[string]panelText{
@@ -128,7 +130,8 @@ var keyEnglish = keyTexts{
 	PINNotReady: "The branch does not have this PIN yet. Please use the buttons above.",
 	Codes:       "Open with a one-time code", CodesHelp: "For which door? Enter the digits and # on the keypad, or show the QR code to the scanner.",
 	CodeLeft: "A code for {door}. It works once, within {s} seconds.", CodeOver: "This code has expired. You can get another one.",
-	Call: "Call us", Map: "Directions", Calendar: "Add to calendar",
+	Arrival: "How to get in",
+	Call:    "Call us", Map: "Directions", Calendar: "Add to calendar",
 	Unknown: "This key does not work", UnknownHelp: "The reservation may have been cancelled or changed. Check that the address is complete.",
 	Reservations: "My reservations",
 	panels: map[string]panelText{
@@ -150,9 +153,23 @@ var keyEnglish = keyTexts{
 	date: func(t time.Time) string { return t.Format("Mon 2 January") },
 }
 
-// keyLanguage returns the language of the query, otherwise that of the cookie. Without either it returns English if
-// the browser does not accept Korean. It stores the language of the query in the cookie.
+// keyLanguage returns the language of the request and its texts.
 func (s *site) keyLanguage(w http.ResponseWriter, r *http.Request) (string, keyTexts) {
+	lang := languageOf(w, r)
+	ko, en := s.Company(r.Context()).Names()
+	if lang == "en" {
+		texts := keyEnglish
+		texts.Brand = en
+		return lang, texts
+	}
+	texts := keyKorean
+	texts.Brand = ko
+	return lang, texts
+}
+
+// languageOf returns the language of the query, otherwise that of the cookie. Without either it returns English if the browser
+// does not accept Korean. It stores the language of the query in the cookie.
+func languageOf(w http.ResponseWriter, r *http.Request) string {
 	lang := r.URL.Query().Get("lang")
 	if lang == "ko" || lang == "en" {
 		//nolint:gosec // not a secret: scripts of the other pages read it, also without TLS in development
@@ -162,13 +179,8 @@ func (s *site) keyLanguage(w http.ResponseWriter, r *http.Request) (string, keyT
 	} else if accepted := r.Header.Get("Accept-Language"); accepted != "" && !strings.Contains(accepted, "ko") {
 		lang = "en"
 	}
-	ko, en := s.Company(r.Context()).Names()
-	texts := keyKorean
-	texts.Brand = ko
 	if lang == "en" {
-		texts = keyEnglish
-		texts.Brand = en
-		return "en", texts
+		return lang
 	}
-	return "ko", texts
+	return "ko"
 }

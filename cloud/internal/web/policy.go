@@ -55,6 +55,8 @@ func hashSource(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
+const permissions = "camera=(), microphone=()"
+
 // secured sets the headers that all responses share.
 func secured(next http.Handler, https bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +64,7 @@ func secured(next http.Handler, https bool) http.Handler {
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Referrer-Policy", "strict-origin-when-cross-origin")
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
-		header.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+		header.Set("Permissions-Policy", permissions+", geolocation=()")
 		if https {
 			header.Set("Strict-Transport-Security", "max-age=31536000")
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/company"
 )
 
-// screens lists the addresses of the customers' site. The screens are rendered by src/customer.ts.
+// screens lists the addresses of the customers' site that src/customer.ts alone renders. The first screens are in screen.go.
 var screens = []string{
-	"/{$}", "/b/{branch}", "/b/{branch}/{date}", "/b/{branch}/{date}/{room}/{times}",
+	"/shell", "/b/{branch}/{date}/{room}/{times}",
 	"/book/contact", paymentPath, "/book/confirm", "/book/fail", "/book/receipt",
 	"/login", "/my", "/my/{id}/cancel", "/refund/{token}", "/terms", "/privacy", "/franchise",
 }
@@ -22,9 +22,20 @@ const paymentPath = "/book/pay"
 //go:embed src/template/shell.html
 var shellHTML string
 
-func parseShell() (*template.Template, error) { return template.New("shell").Parse(shellHTML) }
+func parseShell() (*template.Template, error) {
+	icons, err := readIcons(sources())
+	if err != nil {
+		return nil, err
+	}
+	return template.New("shell").Funcs(functions(icons)).Parse(shellHTML)
+}
 
 type shellData struct {
+	speech
+
+	Title, Description string
+	Screen             *screenView // nil: only the browser code renders the screen
+
 	Company  company.Facts
 	Brand    brandView
 	Style    string
@@ -44,14 +55,30 @@ func (s *site) writeShell(w http.ResponseWriter, r *http.Request, status int) {
 	if r.URL.Path == paymentPath {
 		policy = s.policy.payment
 	}
+	s.writeDocument(w, r, s.shell, s.shellOf(w, r), policy, status)
+}
+
+// shellOf returns the shell in the language of the request.
+func (s *site) shellOf(w http.ResponseWriter, r *http.Request) shellData {
+	if r.URL.Path != paymentPath {
+		w.Header().Set("Permissions-Policy", permissions+", geolocation=(self)") // for the nearest branches
+	}
 	now := s.Company(r.Context())
-	s.writeDocument(w, r, s.shell, shellData{
+	lang := languageOf(w, r)
+	brand := viewOf(now)
+	name := brand.Ko
+	if lang == "en" {
+		name = brand.En
+	}
+	speech := speech{lang, s.texts[lang], name}
+	return shellData{
+		speech: speech, Title: name, Description: speech.say("homeAbout"),
 		Company:  now.Company,
-		Brand:    viewOf(now),
+		Brand:    brand,
 		Style:    s.pages.entry["styles/customer.css"],
 		Script:   s.pages.entry["customer.ts"],
 		Preloads: s.pages.needs["customer.ts"],
-	}, policy, status)
+	}
 }
 
 // writeDocument renders a document and sends it.
@@ -65,7 +92,7 @@ func (s *site) writeDocument(w http.ResponseWriter, r *http.Request, document *t
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Security-Policy", policy)
 	header.Set("Cache-Control", "no-cache")
-	header.Set("Vary", "Accept-Encoding")
+	header.Set("Vary", "Accept-Encoding, Accept-Language, Cookie")
 	writeZipped(w, r, status, page.Bytes(), zip(page.Bytes()))
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -22,8 +23,13 @@ type Options struct {
 	Widget    Widget
 	Keys      Keys
 	Photo     func(ctx context.Context, name string) ([]byte, error) // the JPEG file with a name, or nil
-	Log       *slog.Logger
-	Now       func() time.Time
+
+	// Data returns the data of a public GET of the interface, such as /v2/site, for the client and the language of a request. It
+	// returns ErrNoData if the service has nothing there.
+	Data func(r *http.Request, language, address string) (json.RawMessage, error)
+
+	Log *slog.Logger
+	Now func() time.Time
 }
 
 // Widget describes the payment provider's script on the payment page.
@@ -95,7 +101,9 @@ type site struct {
 type made struct {
 	pages   *bundle
 	fixed   map[string]asset // by path
+	texts   locales
 	shell   *template.Template
+	screens map[string]*template.Template // by name
 	console *template.Template
 	keyPage *keyPage
 }
@@ -110,7 +118,13 @@ var makeOnce = sync.OnceValues(func() (*made, error) {
 	if m.fixed, err = fixedFiles(); err != nil {
 		return nil, err
 	}
+	if m.texts, err = readLocales(sources()); err != nil {
+		return nil, err
+	}
 	if m.shell, err = parseShell(); err != nil {
+		return nil, err
+	}
+	if m.screens, err = parseScreens(); err != nil {
 		return nil, err
 	}
 	if m.console, err = parseConsole(); err != nil {
@@ -143,6 +157,9 @@ func (s *site) routes() http.Handler {
 	for name := range s.fixed {
 		mux.HandleFunc("GET "+name, s.serveFixed)
 	}
+	mux.HandleFunc("GET /{$}", s.serveScreen("home", s.home))
+	mux.HandleFunc("GET /b/{branch}", s.serveScreen("date", s.dates))
+	mux.HandleFunc("GET /b/{branch}/{date}", s.serveScreen("rooms", s.rooms))
 	for _, screen := range screens {
 		mux.HandleFunc("GET "+screen, s.serveShell)
 	}

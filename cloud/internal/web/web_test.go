@@ -61,8 +61,8 @@ func newSite(t *testing.T, clock string) (http.Handler, *fakeKeys) {
 		PublicURL: "https://yeolda.example", Company: func(context.Context) company.Snapshot {
 			return company.Snapshot{Profile: company.Profile{Company: company.Facts{Name: "주식회사 열다", Phone: "02-0000-1000"}}}
 		}, Widget: TossWidget(),
-		Keys: Keys{Find: keys.find, Unlock: keys.press, Await: keys.wait},
-		Log:  slog.New(slog.DiscardHandler), Now: func() time.Time { return at },
+		Keys: Keys{Find: keys.find, Unlock: keys.press, Await: keys.wait}, Data: testData,
+		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return at },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestAddressesThatAreNoScreen(t *testing.T) {
 		"/": 200, "/b/gangnam": 200, "/b/gangnam/2026-11-22": 200, "/book/pay": 200, "/my/12/cancel": 200,
 		"/nowhere": 404, "/b": 404, "/assets/nothing.js": 404, "/k/" + testKey + "/more": 404,
 	} {
-		if w := send(site, "GET", path, ""); w.Code != want || !strings.Contains(w.Body.String(), `<div id="app">`) {
+		if w := send(site, "GET", path, ""); w.Code != want || !strings.Contains(w.Body.String(), `<div id="app"`) {
 			t.Errorf("%s: %d, want %d and the shell", path, w.Code, want)
 		}
 	}

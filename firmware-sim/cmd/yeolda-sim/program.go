@@ -21,6 +21,7 @@ import (
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/branch"
 	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
+	"github.com/yeolda/yeolda/firmware-sim/internal/hardware"
 	"github.com/yeolda/yeolda/firmware-sim/internal/panel"
 )
 
@@ -99,12 +100,13 @@ func (p *program) run(ctx context.Context) error {
 	defer os.RemoveAll(passes)
 	feed := panel.NewFeed()
 	branches := make([]*branch.Branch, 0, len(p.sites))
+	create := func(plan hardware.Plan, c branch.Config) (*branch.Branch, error) {
+		c.Broker, c.Version, c.Logger, c.PassDir = broker, "1.0.0+sim."+release(), p.agentLog, filepath.Join(passes, c.Branch)
+		c.Changed = func(change branch.Change) { feed.Publish(c.Branch, change) }
+		return branch.New(plan, c)
+	}
 	for _, s := range p.sites {
-		b, err := branch.New(s.Plan, branch.Config{
-			Branch: s.Branch, Broker: broker, Password: s.Password, GrantKeys: []ed25519.PublicKey{key},
-			Version: "1.0.0+sim." + release(), Logger: p.agentLog, PassDir: filepath.Join(passes, s.Branch),
-			Changed: func(c branch.Change) { feed.Publish(s.Branch, c) },
-		})
+		b, err := create(s.Plan, branch.Config{Branch: s.Branch, Password: s.Password, GrantKeys: []ed25519.PublicKey{key}})
 		if err != nil {
 			return err
 		}
@@ -115,8 +117,9 @@ func (p *program) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("panel: %w", err)
 	}
+	shown := panel.New(branches, feed)
 	server := &http.Server{
-		Handler: panel.New(branches, feed).Handler(), ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
+		Handler: shown.Handler(), ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
 		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
 	}
 	address := listener.Addr().String()
@@ -127,6 +130,23 @@ func (p *program) run(ctx context.Context) error {
 	p.log.Info("simulator runs", "panel", "http://"+address, "broker", broker.Redacted(), "branches", len(branches))
 
 	g, ctx := errgroup.WithContext(ctx)
+	shown.Enroll = func(request context.Context, command string, rooms int) (*branch.Branch, error) {
+		credential, plan, err := enroll(request, command, rooms)
+		if err != nil {
+			return nil, err
+		}
+		if shown.Named(credential.Branch) != nil {
+			return nil, fmt.Errorf("%w: the simulator has an agent of %s; its credential stays as it is", panel.ErrEnroll, credential.Branch)
+		}
+		b, err := create(plan, branch.Config{
+			Branch: credential.Branch, Username: credential.Username, Password: credential.Password, Key: credential.Key, GrantKeys: credential.GrantKeys,
+		})
+		if err != nil {
+			return nil, err
+		}
+		g.Go(func() error { return b.Run(ctx) })
+		return b, nil
+	}
 	g.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("panel: %w", err)

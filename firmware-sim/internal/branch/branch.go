@@ -39,8 +39,10 @@ var ErrFault = errors.New("not a fault of this branch")
 // Config configures a branch beside its hardware.
 type Config struct {
 	Branch    string
-	Broker    *url.URL // see netsim.New
-	Password  string   // of the agent's credential
+	Broker    *url.URL           // see netsim.New
+	Username  string             // of the agent's credential; empty: protocol.AgentID(Branch)
+	Password  string             // of the agent's credential
+	Key       ed25519.PrivateKey // of an enrolled agent; nil: the password is used
 	GrantKeys []ed25519.PublicKey
 	Version   string
 	PassDir   string // of the agent's passes; empty: it reads no keypad
@@ -283,8 +285,8 @@ func (b *Branch) runAgent(ctx context.Context) error {
 	}
 
 	err = agent.Run(ctx, agent.Config{
-		Branch: b.cfg.Branch, BrokerURL: "mqtt://line", Password: b.cfg.Password, GrantKeys: b.cfg.GrantKeys,
-		ClientID: protocol.AgentID(b.cfg.Branch), Username: protocol.AgentID(b.cfg.Branch),
+		Branch: b.cfg.Branch, BrokerURL: "mqtt://line", GrantKeys: b.cfg.GrantKeys,
+		Username: b.cfg.Username, Password: b.cfg.Password, Key: b.cfg.Key,
 		SecretFile: filepath.Join(b.disk, "secrets.json"), KeyFile: filepath.Join(b.disk, "keys.json"),
 		PassDir: b.cfg.PassDir, Clocks: &b.machine,
 		Update: b.update, UpdateStatus: b.updateStatus, SelfTest: b.selfTests,
@@ -316,8 +318,8 @@ func (b *Branch) runClones(ctx context.Context) error {
 		if on {
 			running.Go(func() {
 				err := agent.Run(clone, agent.Config{
-					Branch: b.cfg.Branch, BrokerURL: b.cfg.Broker.String(), Password: b.cfg.Password, GrantKeys: b.cfg.GrantKeys,
-					ClientID: protocol.AgentID(b.cfg.Branch), Username: protocol.AgentID(b.cfg.Branch),
+					Branch: b.cfg.Branch, BrokerURL: b.cfg.Broker.String(), GrantKeys: b.cfg.GrantKeys,
+					Username: b.cfg.Username, Password: b.cfg.Password, Key: b.cfg.Key,
 					Version: b.cfg.Version + " clone", Logger: slog.New(slog.DiscardHandler),
 				}, agent.Board{})
 				if clone.Err() == nil {

@@ -152,9 +152,9 @@ var upgrader = websocket.Upgrader{HandshakeTimeout: writeLimit}
 // or falls behind.
 func (p *Panel) stream(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("branch")
-	branches := p.branches
+	branches := p.all()
 	if name != "" {
-		b := p.byName[name]
+		b := p.Named(name)
 		if b == nil {
 			handle(func(http.ResponseWriter, *http.Request) (any, error) { return nil, errNoBranch })(w, r)
 			return

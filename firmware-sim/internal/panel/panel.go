@@ -1,7 +1,7 @@
 // Package panel gives users and tests access to the simulated branches: the JSON of docs/specification.md, Simulator, a
 // WebSocket with every change, and a page that shows it.
 //
-//	GET                 /sim/branches
+//	GET POST            /sim/branches                                  POST {command, rooms}: a new Pi with the command of an enrolment
 //	GET                 /sim/branches/{branch}
 //	GET                 /sim/branches/{branch}/actuations
 //	GET PUT DELETE      /sim/branches/{branch}/faults    DELETE: all, or the one of ?kind=&device=
@@ -19,12 +19,14 @@
 package panel
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"sync"
 
 	"github.com/go-chi/chi/v5"
 
@@ -39,18 +41,48 @@ const maxBody = 4 << 10
 
 // Panel serves its branches.
 type Panel struct {
+	// Enroll starts a simulated Pi with a number of rooms as the agent that an enrolment command of the service makes. nil: the
+	// panel refuses. Errors match ErrEnroll.
+	Enroll func(ctx context.Context, command string, rooms int) (*branch.Branch, error)
+
+	feed *Feed
+
+	mu       sync.RWMutex
 	branches []*branch.Branch
 	byName   map[string]*branch.Branch
-	feed     *Feed
 }
+
+// ErrEnroll is returned for an enrolment that failed.
+var ErrEnroll = errors.New("not enrolled")
 
 // New returns a panel. feed must be the feed to which the branches publish.
 func New(branches []*branch.Branch, feed *Feed) *Panel {
-	p := &Panel{branches: branches, byName: make(map[string]*branch.Branch), feed: feed}
+	p := &Panel{byName: make(map[string]*branch.Branch), feed: feed}
 	for _, b := range branches {
-		p.byName[b.Name()] = b
+		p.add(b)
 	}
 	return p
+}
+
+func (p *Panel) add(b *branch.Branch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.branches = append(p.branches, b)
+	p.byName[b.Name()] = b
+}
+
+// all returns the branches in the order they were added.
+func (p *Panel) all() []*branch.Branch {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.branches[:len(p.branches):len(p.branches)]
+}
+
+// Named returns a branch, or nil.
+func (p *Panel) Named(name string) *branch.Branch {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.byName[name]
 }
 
 // Handler returns the handler for all paths.
@@ -61,6 +93,7 @@ func (p *Panel) Handler() http.Handler {
 	page(r)
 	r.Get("/sim/ws", p.stream)
 	r.Get("/sim/branches", handle(p.list))
+	r.Post("/sim/branches", handle(p.enroll))
 	r.Route("/sim/branches/{branch}", func(r chi.Router) {
 		r.Get("/", handle(p.state))
 		r.Get("/actuations", handle(p.actuations))
@@ -117,7 +150,7 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, errMethod):
 		return http.StatusMethodNotAllowed
-	case errors.Is(err, errBody), errors.Is(err, branch.ErrFault), errors.Is(err, hardware.ErrValue), errors.Is(err, recording.ErrInvalid):
+	case errors.Is(err, errBody), errors.Is(err, ErrEnroll), errors.Is(err, branch.ErrFault), errors.Is(err, hardware.ErrValue), errors.Is(err, recording.ErrInvalid):
 		return http.StatusBadRequest
 	}
 	return http.StatusInternalServerError
@@ -142,7 +175,7 @@ func readUpTo(limit int64, w http.ResponseWriter, r *http.Request, into any) err
 
 func (p *Panel) branch(r *http.Request) (*branch.Branch, error) {
 	name := param(r, "branch")
-	if b := p.byName[name]; b != nil {
+	if b := p.Named(name); b != nil {
 		return b, nil
 	}
 	return nil, fmt.Errorf("%w: %q", errNoBranch, name)
@@ -164,12 +197,39 @@ func (p *Panel) list(http.ResponseWriter, *http.Request) (any, error) {
 		Powered bool       `json:"powered"`
 		Faults  fault.List `json:"faults"`
 	}
-	rows := make([]row, 0, len(p.branches))
-	for _, b := range p.branches {
+	branches := p.all()
+	rows := make([]row, 0, len(branches))
+	for _, b := range branches {
 		presence := b.Presence()
 		rows = append(rows, row{b.Name(), presence.Online, presence.Powered, presence.Faults})
 	}
 	return map[string]any{"branches": rows}, nil
+}
+
+// maxRooms bounds the rooms of an enrolled Pi.
+const maxRooms = 40
+
+// enroll starts a simulated Pi.
+func (p *Panel) enroll(w http.ResponseWriter, r *http.Request) (any, error) {
+	var body struct {
+		Command string `json:"command"`
+		Rooms   int    `json:"rooms"`
+	}
+	if err := read(w, r, &body); err != nil {
+		return nil, err
+	}
+	if body.Rooms < 1 || body.Rooms > maxRooms {
+		return nil, fmt.Errorf("%w: %d rooms; expected 1 to %d", errBody, body.Rooms, maxRooms)
+	}
+	if p.Enroll == nil {
+		return nil, errNotFound
+	}
+	b, err := p.Enroll(r.Context(), body.Command, body.Rooms)
+	if err != nil {
+		return nil, err
+	}
+	p.add(b)
+	return map[string]string{"branch": b.Name()}, nil
 }
 
 func (p *Panel) state(_ http.ResponseWriter, r *http.Request) (any, error) {

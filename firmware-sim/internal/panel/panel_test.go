@@ -161,6 +161,8 @@ func TestBadRequests(t *testing.T) {
 		{"GET", "/sim/branches/busan/actuations", "", 404},
 		{"GET", "/sim/nothing", "", 404},
 		{"POST", "/sim/branches/gangnam", "", 405},
+		{"POST", "/sim/branches", `{"command":"curl","rooms":0}`, 400},
+		{"POST", "/sim/branches", `{"command":"curl","rooms":1}`, 404}, // this panel enrols none
 		{"PUT", "/sim/branches/busan/faults", `{"kind":"stuck"}`, 404},
 		{"PUT", faults, ``, 400},
 		{"PUT", faults, `{`, 400},

@@ -130,7 +130,7 @@ func oneAmount(b *books, f *finding) {
 	}
 }
 
-// unclear are answers that leave the fate of the money open.
+// unclear are answers after which the outcome of the payment is unknown.
 var unclear = []string{"", "TOO_MANY_REQUESTS", "IDEMPOTENT_REQUEST_PROCESSING", "ALREADY_PROCESSED_PAYMENT", "NEVER_HEARD_OF", "BAD_GATEWAY", "UNKNOWN_PAYMENT_ERROR",
 	"FAILED_PAYMENT_INTERNAL_SYSTEM_PROCESSING", "FAILED_INTERNAL_SYSTEM_PROCESSING", "PROVIDER_ERROR"}
 

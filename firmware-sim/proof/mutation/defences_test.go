@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
@@ -30,16 +31,19 @@ func TestDefences(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if _, err := parser.ParseFile(token.NewFileSet(), d.file, m.text, 0); err != nil {
-			t.Errorf("%s: %v", d.row, err)
-		}
 		for _, test := range regexp.MustCompile(`Test\w+|A\d+/[\w-]+`).FindAllString(d.test, -1) {
 			if test != "TestAttacks" && !regexp.MustCompile("`"+test+"`").MatchString(text[d.row]) {
 				t.Errorf("%s does not name %s", d.row, test)
 			}
 		}
+		if filepath.Ext(d.file) != ".go" {
+			continue
+		}
+		if _, err := parser.ParseFile(token.NewFileSet(), d.file, m.text, 0); err != nil {
+			t.Errorf("%s: %v", d.row, err)
+		}
 	}
-	if !slices.Equal(rows, covered) {
+	if !slices.Equal(rows, slices.Compact(covered)) {
 		t.Errorf("defences of %v, want of %v", covered, rows)
 	}
 }

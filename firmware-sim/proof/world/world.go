@@ -357,25 +357,27 @@ func (w *World) startMosquitto(ctx context.Context, root, acl string) error {
 	file := func(name string) string { return filepath.Join(w.dir, name) }
 	config := strings.NewReplacer(
 		"listener 1883", listener(w.Broker), "listener 8883", listener(w.AgentPort),
-		"/etc/mosquitto/passwd", file("passwd"), "/etc/mosquitto/acl", file("acl"),
+		"/etc/mosquitto/service-passwd", file("service-passwd"), "/etc/mosquitto/passwd", file("passwd"), "/etc/mosquitto/acl", file("acl"),
 		"certfile", "#", "keyfile", "#", "tls_version", "#").Replace(string(raw))
 	if os.Geteuid() == 0 {
 		config += "\nuser root\n" // the files belong to root
 	}
-	users := brokerUser + ":" + brokerSecret + "\n"
+	users := ""
 	for _, branch := range w.agents {
 		users += protocol.AgentID(branch) + ":" + fleetconfig.DemoPassword(branch) + "\n"
 	}
 	for _, c := range w.Standby {
 		users += c.Username + ":" + c.Password + "\n"
 	}
-	for name, content := range map[string]string{"mosquitto.conf": config, "acl": acl, "passwd": users} {
+	for name, content := range map[string]string{"mosquitto.conf": config, "acl": acl, "passwd": users, "service-passwd": brokerUser + ":" + brokerSecret + "\n"} {
 		if err := os.WriteFile(file(name), []byte(content), 0o600); err != nil {
 			return err
 		}
 	}
-	if out, err := exec.CommandContext(ctx, passwd, "-U", file("passwd")).CombinedOutput(); err != nil {
-		return fmt.Errorf("mosquitto_passwd: %w\n%s", err, out)
+	for _, name := range []string{"passwd", "service-passwd"} {
+		if out, err := exec.CommandContext(ctx, passwd, "-U", file(name)).CombinedOutput(); err != nil {
+			return fmt.Errorf("mosquitto_passwd: %w\n%s", err, out)
+		}
 	}
 	w.Mosquitto = &Process{Name: "mosquitto", log: &prefixed{name: "mosquitto", out: w.log}, ready: listens(w.Broker),
 		command: func() *exec.Cmd {

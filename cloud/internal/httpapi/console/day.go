@@ -138,6 +138,11 @@ func (c *Console) Timeline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if len(found)+len(canceled) > 0 {
+		if err := c.Backoffice.ViewedList(r.Context(), actor(r), "reservation.day", day.Start.In(branch.Zone).Format(time.DateOnly), branch.ID); err != nil {
+			return err
+		}
+	}
 	status := branch.Schedule.Day(booking.DateOf(day.Start, branch.Zone))
 	return wire.WriteData(w, struct {
 		Date         string                `json:"date"`
@@ -170,7 +175,7 @@ func dayOf(r *http.Request, zone *time.Location) (booking.Interval, error) {
 	return booking.Interval{Start: start, End: start.AddDate(0, 0, 1)}, nil
 }
 
-// SearchReservations is GET /v2/admin/reservations?query=; see backoffice.Search.
+// SearchReservations is GET /v2/admin/reservations?query=; see backoffice.Search and backoffice.SearchRooms.
 func (c *Console) SearchReservations(w http.ResponseWriter, r *http.Request) error {
 	text, err := wire.Query(r, "query")
 	if err != nil {
@@ -191,5 +196,18 @@ func (c *Console) SearchReservations(w http.ResponseWriter, r *http.Request) err
 	for _, f := range found {
 		list = append(list, item{f.Branch.Code, wireTimelineReservation(f.Reservation, f.Branch.Zone)})
 	}
-	return wire.WriteData(w, map[string]any{"reservations": list})
+	type room struct {
+		Branch  string `json:"branch"`
+		RoomNo  string `json:"roomNo"`
+		Machine string `json:"machine"`
+	}
+	named, err := c.Backoffice.SearchRooms(r.Context(), wire.Principal(r).Branches, text)
+	if err != nil {
+		return err
+	}
+	rooms := make([]room, 0, len(named))
+	for _, n := range named {
+		rooms = append(rooms, room{n.Branch, strconv.Itoa(n.No), n.Machine})
+	}
+	return wire.WriteData(w, map[string]any{"reservations": list, "rooms": rooms})
 }

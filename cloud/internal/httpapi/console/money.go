@@ -33,6 +33,9 @@ func (c *Console) ShowMoney(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := c.viewedMonth(r, branch, month); err != nil {
+		return err
+	}
 	return wire.WriteData(w, struct {
 		Sums          []wireSum        `json:"sums"`
 		Payments      []wirePaid       `json:"payments"`
@@ -74,7 +77,15 @@ func (c *Console) ListPayments(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := c.viewedMonth(r, branch, month); err != nil {
+		return err
+	}
 	return wire.WriteData(w, map[string]any{"payments": wirePaidList(paid, branch.Zone)})
+}
+
+// viewedMonth records that an administrator saw the names in a month's payments.
+func (c *Console) viewedMonth(r *http.Request, branch booking.Branch, month booking.Interval) error {
+	return c.Backoffice.ViewedList(r.Context(), actor(r), "reservation.month", month.Start.In(branch.Zone).Format("2006-01"), branch.ID)
 }
 
 type wireSum struct {

@@ -94,8 +94,8 @@ func (c *Console) ShowPrices(w http.ResponseWriter, r *http.Request) error {
 	}{wire.Price(room.Price), toWirePriceRules(room.PriceRules)})
 }
 
-// ChangePrices is PUT /v2/admin/branches/{branch}/rooms/{room}/prices: the price rules of a room, the last one that applies
-// counts. Holds and reservations keep their price.
+// ChangePrices is PUT /v2/admin/branches/{branch}/rooms/{room}/prices: the price rules of a room. The last rule that applies
+// decides. Holds and reservations keep their price.
 func (c *Console) ChangePrices(w http.ResponseWriter, r *http.Request) error {
 	branch, room, err := c.pricedRoom(r)
 	if err != nil {

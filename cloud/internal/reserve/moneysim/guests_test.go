@@ -184,7 +184,7 @@ func (w *world) checkMessages() {
 			w.violation("A6: %s was charged and its guest was told %v", r.OrderID, t)
 		}
 		if t["payment-returned"]+t["refund-failed"] > 0 && t["confirmed"] == 0 && (!r.order.ReplacedAt.IsZero() || r.order.Abandoned()) {
-			w.count("told of a returned payment")
+			w.count("hears of a returned payment")
 		}
 	}
 }

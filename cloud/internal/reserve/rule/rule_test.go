@@ -119,7 +119,7 @@ func TestTable(t *testing.T) {
 	golden(t, "testdata/table.golden", table.Bytes())
 }
 
-// TestCancelTable does the same for wishes to cancel and for callbacks.
+// TestCancelTable does the same for requests to cancel and for callbacks.
 func TestCancelTable(t *testing.T) {
 	t.Parallel()
 	var table bytes.Buffer

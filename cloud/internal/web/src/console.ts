@@ -13,11 +13,13 @@ import { deskScreen } from "./console/desk";
 import { devicesScreen } from "./console/devices";
 import { doorsScreen } from "./console/doors";
 import { frame } from "./console/frame";
+import { guestScreen } from "./console/guest";
 import { integrationsScreen } from "./console/integrations";
 import { levelsScreen } from "./console/levels";
 import { loginScreen } from "./console/login";
 import { messagesScreen } from "./console/messages";
 import { moneyScreen } from "./console/money";
+import { openingScreen } from "./console/opening";
 import { overviewScreen } from "./console/overview";
 import { button, explain, heading } from "./console/parts";
 import { peopleScreen } from "./console/people";
@@ -41,6 +43,8 @@ import {
 import { settingsScreen } from "./console/settings";
 import { settlementScreen } from "./console/settlement";
 import { speakIn, t } from "./console/text";
+import "./console/theme";
+import { weekScreen } from "./console/week";
 import { type Child, h } from "./core/dom";
 import { language } from "./core/language";
 import { go, type Params, type Route, route } from "./core/router";
@@ -108,6 +112,9 @@ const table: Route[] = [
   { path: "/console/integrations", view: general("integrations", () => (isHQ() ? integrationsScreen() : missing())) },
   { path: "/console/:branch/day", view: ofBranch("day", dayScreen) },
   { path: "/console/:branch/day/:date", view: ofBranch("day", dayScreen) },
+  { path: "/console/:branch/week", view: ofBranch("day", weekScreen) },
+  { path: "/console/:branch/week/:date", view: ofBranch("day", weekScreen) },
+  { path: "/console/:branch/guest/:id", view: ofBranch("guest", guestScreen) },
   { path: "/console/:branch/doors", view: ofBranch("doors", doorsScreen) },
   { path: "/console/:branch/rooms", view: ofBranch("rooms", roomsScreen) },
   { path: "/console/:branch/climate", view: ofBranch("climate", climateScreen) },
@@ -115,6 +122,7 @@ const table: Route[] = [
   { path: "/console/:branch/messages", view: ofBranch("messages", messagesScreen) },
   { path: "/console/:branch/money", view: ofBranch("money", moneyScreen) },
   { path: "/console/:branch/audit", view: ofBranch("audit", auditScreen) },
+  { path: "/console/:branch/opening", view: ofBranch("settings", openingScreen) },
   { path: "/console/:branch/settings", view: ofBranch("settings", settingsScreen) },
 ];
 

@@ -1,5 +1,6 @@
 // The customers' site: all screens and their addresses. The server lists the addresses too (shell.go).
 
+import { dropCarried } from "./core/carried";
 import { language } from "./core/language";
 import { type Route, route } from "./core/router";
 import { effect, onCleanup, untracked } from "./core/signal";
@@ -49,10 +50,31 @@ addEventListener("pageshow", (event) => {
 void speakIn(language.peek()).then(start);
 
 function start(): void {
+  const app = document.getElementById("app")!;
+  const focusAgain = focusIn(app);
   effect(() => {
     language(); // another language renders every screen again
-    onCleanup(untracked(() => route(document.getElementById("app")!, screens, missing, frame)));
+    onCleanup(untracked(() => route(app, screens, missing, frame)));
   });
+  // The screen with its data is complete after the pending promises, before the browser paints.
+  setTimeout(() => {
+    dropCarried();
+    focusAgain();
+  });
+  app.removeAttribute("data-first");
+}
+
+/** Remembers which element of the server's screen has the focus. The returned function focuses the one that replaces it. */
+function focusIn(app: Element): () => void {
+  const old = document.activeElement;
+  if (!old || old === app || !app.contains(old)) return () => {};
+  const way: number[] = [];
+  for (let e = old; e !== app; e = e.parentElement!) way.unshift([...e.parentElement!.children].indexOf(e));
+  return () => {
+    const found = way.reduce((e: Element | undefined, n) => e?.children[n], app);
+    if (found?.localName === old.localName && found.textContent === old.textContent)
+      (found as HTMLElement).focus({ preventScroll: true });
+  };
 }
 
 // The service worker stores the files of this page. It starts late so that the page loads first.

@@ -6,11 +6,16 @@ const timeout = 8000; // ms
 export class Failed extends Error {}
 
 /** Calls an operation of the key and returns the data of the answer. path begins with the key. */
-export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+export const call = <T>(method: string, path: string, body?: unknown): Promise<T> => ask(method, `keys/${path}`, body);
+
+/** Reads what the service shows to everybody. */
+export const get = <T>(path: string): Promise<T> => ask("GET", path);
+
+async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
   const abort = new AbortController();
   const timer = setTimeout(() => abort.abort(), timeout);
   try {
-    const response = await fetch(`/api/v2/keys/${path}`, {
+    const response = await fetch(`/api/v2/${path}`, {
       method,
       headers: body ? { "Content-Type": "application/json" } : {},
       body: body ? JSON.stringify(body) : null,

@@ -1,6 +1,7 @@
 // The parts of the key page that no door needs. They need scripts and the network; without them they stay hidden.
 
 import type { Schemas } from "./core/interface";
+import { connectArrival } from "./key-arrival";
 import { connectClimate } from "./key-climate";
 import { connectCodes } from "./key-codes";
 import { connectGuests, explainDoor } from "./key-guests";
@@ -19,6 +20,7 @@ export function connectParts(main: HTMLElement, key: string, now: () => number):
   const showCodes = connectCodes(main, key, now);
   const stay = connectStay(main, key, now);
   connectGuests(main, key);
+  void connectArrival(main).catch(() => {});
   return {
     refresh(facts) {
       showClimate(facts.climate);

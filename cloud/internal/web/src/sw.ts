@@ -10,7 +10,20 @@ const keyCache = "keys-1";
 const shellTimeout = 2500; // ms after which a stored shell is shown
 const freshTimeout = 8000; // ms after which a stored key page is shown although a fresh one was requested
 
-self.addEventListener("install", () => void self.skipWaiting());
+/** The part of the Static Routing API that is used here (Chrome 123). */
+interface StaticRoutes {
+  addRoutes?(route: { condition: { urlPattern: { pathname: string } }; source: "network" }): Promise<void>;
+}
+
+self.addEventListener("install", (event) => {
+  void self.skipWaiting();
+  // A press does not wait for a worker that the browser has stopped. Other browsers start it first.
+  const routed = (event as StaticRoutes).addRoutes?.({
+    condition: { urlPattern: { pathname: "/api/*" } },
+    source: "network",
+  });
+  if (routed) event.waitUntil(routed);
+});
 
 self.addEventListener("activate", (event) => {
   event.waitUntil(
@@ -70,7 +83,9 @@ async function keepShell(files: string[]): Promise<void> {
   for (const stored of await cache.keys()) {
     if (!files.includes(new URL(stored.url).pathname)) await cache.delete(stored);
   }
-  await cache.add("/");
+  const shell = await fetch("/shell"); // the document without the data of any screen
+  if (!shell.ok) return;
+  await cache.put("/", shell);
   for (const file of files) if (!(await cache.match(file))) await cache.add(file);
 }
 

@@ -32,16 +32,21 @@ const UNIT = ["ir-dead", "ir-loss", "ir-ignore"];
 
 // ---------------------------------------------------------------- requests
 
+async function send(method, path, body) {
+  const answer = await fetch(`/sim/branches${path}`, {
+    method,
+    headers: body === undefined ? {} : { "Content-Type": "application/json" },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  const value = await answer.json();
+  if (!answer.ok) throw new Error(value.error);
+  return value;
+}
+
+/** Asks something of the branch that is shown. */
 async function ask(method, path, body) {
   try {
-    const answer = await fetch(`/sim/branches/${encodeURIComponent(current)}${path}`, {
-      method,
-      headers: body === undefined ? {} : { "Content-Type": "application/json" },
-      body: body === undefined ? undefined : JSON.stringify(body),
-    });
-    const value = await answer.json();
-    if (!answer.ok) throw new Error(value.error);
-    return value;
+    return await send(method, `/${encodeURIComponent(current)}${path}`, body);
   } catch (err) {
     note(current, "bad", `${word("failed")}: ${err.message}`);
     return null;
@@ -594,6 +599,28 @@ function openKeypad(device) {
   );
   $("keypad").showModal();
 }
+
+// ----------------------------------------------------------------- new Pi
+
+/** Enrols a simulated Pi and shows its branch, with a new snapshot. */
+async function enroll() {
+  $("enrol-do").disabled = true;
+  $("enrol-answer").textContent = "";
+  try {
+    const { branch } = await send("POST", "", {
+      command: $("enrol-command").value,
+      rooms: $("enrol-rooms").valueAsNumber,
+    });
+    location.search = `?branch=${branch}`;
+  } catch (err) {
+    $("enrol-answer").textContent = `${word("failed")}: ${err.message}`;
+  } finally {
+    $("enrol-do").disabled = false;
+  }
+}
+
+$("enroll").addEventListener("click", () => $("new-pi").showModal());
+$("enrol-do").addEventListener("click", enroll);
 
 // ------------------------------------------------------------------- start
 

@@ -8,10 +8,12 @@ import { passkeysWork } from "../core/passkey";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
 import { picture } from "./devices";
-import { attempt, button, chip, fetched, field, heading, input, section, table, toast } from "./parts";
+import { attempt, button, chip, fetched, field, heading, input, section, segmented, table, toast } from "./parts";
 import { passkeys } from "./passkeys";
+import { recoveryCodes } from "./recovery";
 import { me } from "./session";
 import { localText, t } from "./text";
+import { theme } from "./theme";
 
 type Session = Schemas["AdminSession"];
 type Account = Schemas["AdminAccount"];
@@ -21,6 +23,14 @@ export function accountScreen(): Child {
   return [
     heading(t("navAccount")),
     h("p", { class: "lead" }, me()?.adminLoginId ?? "", " · ", t(`role_${me()?.role ?? "viewer"}`)),
+    section(
+      t("theme"),
+      segmented(t("theme"), theme, [
+        { value: "system", text: t("themeSystem") },
+        { value: "light", text: t("themeLight") },
+        { value: "dark", text: t("themeDark") },
+      ]),
+    ),
     section(t("changePassword"), passwordForm()),
     fetched(source, (data) => [
       section(
@@ -36,6 +46,10 @@ export function accountScreen(): Child {
             (list) => (passkeysWork() || list.length ? passkeys(list, source.refresh) : null),
           )
         : null,
+      match(
+        () => data().totp || data().passkeys.length > 0,
+        (on) => (on ? recoveryCodes() : null),
+      ),
       section(t("sessions"), () => sessions(data().sessions, source.refresh)),
     ]),
   ];

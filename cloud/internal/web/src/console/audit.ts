@@ -32,6 +32,8 @@ const groups = [
   "message",
   "settings",
   "alert",
+  "guest",
+  "handover",
   "channel",
   "difference",
   "personal",

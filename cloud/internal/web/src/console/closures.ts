@@ -5,7 +5,8 @@ import { type Child, each, h, match, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { computed, effect, type Signal, signal, untracked } from "../core/signal";
 import { branchTitle } from "./alerts";
-import { attempt, button, field, heading, input, section, segmented, select, toast } from "./parts";
+import { keepTyped } from "./draft";
+import { attempt, button, field, heading, input, section, segmented, select, toastWithUndo } from "./parts";
 import { conflictTable } from "./rooms";
 import { branches, branchName } from "./session";
 import { t, weekdayText } from "./text";
@@ -46,6 +47,7 @@ export function closuresScreen(): Child {
     yearly: signal(""),
   };
   const reason = signal("");
+  const { forget, notice } = keepTyped("closures", { ...draft, reason });
   const found = signal<Conflict[] | null>(null); // of the last preview
   const request = computed((): Omit<Request, "branches"> | null => {
     const rule = ruleOf(draft);
@@ -57,27 +59,29 @@ export function closuresScreen(): Child {
     untracked(() => found.set(null)); // a preview is of what was entered then
   });
   const { run, view } = attempt();
-  const post = async (preview: boolean): Promise<Conflict[]> => {
+  const post = async (what: Omit<Request, "branches">, all: string[]): Promise<Conflict[]> => {
     const conflicts: Conflict[] = [];
-    const all = chosen.peek();
     for (let i = 0; i < all.length; i += maxBranches) {
-      const body = { ...request.peek()!, branches: all.slice(i, i + maxBranches), preview };
+      const body = { ...what, branches: all.slice(i, i + maxBranches) };
       conflicts.push(...(await api.post<Result>("/v2/admin/closures", body)).conflicts);
     }
     return conflicts;
   };
-  const look = () => run(async () => found.set(await post(true)));
+  const look = () => run(async () => found.set(await post({ ...request.peek()!, preview: true }, chosen.peek())));
   const close = () =>
     run(async () => {
-      await post(false);
-      toast(t("closuresDone", { n: chosen.peek().length }));
+      const [rule, all] = [request.peek()!, chosen.peek()];
+      await post(rule, all);
+      toastWithUndo(t("closuresDone", { n: all.length }), () => post({ ...rule, undo: true }, all));
       found.set(null);
       chosen.set([]);
       reason.set("");
+      forget();
     });
   return [
     heading(t("navClosures")),
     h("p", { class: "lead" }, t("closuresLead")),
+    notice,
     section(t("closuresBranches"), branchPart(chosen)),
     section(t("closuresRule"), rulePart(draft), field(t("reason"), input(reason, { maxlength: maxReason }))),
     view(),

@@ -177,7 +177,7 @@ function confirmAgent(
   });
 }
 
-function openEnroll(branch: Branch): void {
+export function openEnroll(branch: Branch): void {
   dialog(t("enroll"), (close) => {
     const offer = signal<Offer | null>(null);
     const { run, view } = attempt();

@@ -1,13 +1,14 @@
 // The doors of a branch: opens them and shows their events.
 
-import { clockOf, dateOf, inZone } from "../booking/time";
+import { clockOf, dateOf, inZone, type Minute } from "../booking/time";
 import { api } from "../core/api";
-import { now, whileSeen } from "../core/clock";
+import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, each, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, type Readable } from "../core/signal";
 import { who } from "./day/history";
+import { type Block, fetchDay } from "./day/model";
 import { openDoor } from "./door";
 import { keypadsPart } from "./keypads";
 import { gather, watch } from "./live";
@@ -23,10 +24,14 @@ type Doors = Schemas["DoorOverview"];
 const passInterval = 15_000; // ms
 
 export function doorsScreen(branch: Branch): Child {
+  const today = dateOf(inZone(branch.timeZone));
   const source = resource(() => api.get<Doors>(`/v2/admin/branches/${branch.branch}/doors`));
+  const stays = resource(() => fetchDay(branch.branch, today));
   const refresh = gather(source.refresh);
-  watch(branch.branch, dateOf(inZone(branch.timeZone)), (event) => {
+  const refreshStays = gather(stays.refresh);
+  watch(branch.branch, today, (event) => {
     if (!event || event.kind === "door" || event.kind === "agent") refresh();
+    if (!event || event.kind === "slot" || event.kind === "payment") refreshStays();
   });
   whileSeen(passInterval, refresh);
   return [
@@ -48,7 +53,7 @@ export function doorsScreen(branch: Branch): Child {
               : t("agentNever"),
           ),
       ),
-      tiles(branch, data),
+      tiles(branch, data, () => stays.data()?.blocks ?? []),
       keypadsPart(branch, data, source.refresh),
       section(t("doorEvents"), () => events(branch, data().events)),
     ]),
@@ -56,7 +61,9 @@ export function doorsScreen(branch: Branch): Child {
 }
 
 /** The tiles are updated in place, so that a focused button stays focused while the branch is busy. */
-function tiles(branch: Branch, data: Readable<Doors>): HTMLElement {
+function tiles(branch: Branch, data: Readable<Doors>, stays: () => Block[]): HTMLElement {
+  const second = ticking();
+  const minute = computed(() => inZone(branch.timeZone, second()));
   const front = computed(() => data().doors.filter((d) => d.kind === "front"));
   const rooms = computed(() => data().doors.filter((d) => d.kind === "room"));
   return h(
@@ -80,12 +87,25 @@ function tiles(branch: Branch, data: Readable<Doors>): HTMLElement {
     each(
       rooms,
       (d) => d.device,
-      (d) => room(branch, d, data),
+      (d) => room(branch, d, data, () => occupants(stays(), d().roomNo!, minute())),
     ),
   );
 }
 
-function room(branch: Branch, door: Readable<Door>, data: Readable<Doors>): HTMLElement {
+/** The guest whose stay it is now, and the next one today. */
+function occupants(stays: Block[], room: string, minute: Minute): Child {
+  const own = stays.filter((b) => b.room === room && b.end > minute && !b.quarantine).sort((a, b) => a.start - b.start);
+  const now = own.find((b) => b.start <= minute);
+  const next = own.find((b) => b.start > minute);
+  return [
+    now ? h("span", { class: "occupant" }, t("doorNow", { name: now.name || "–", until: clockOf(now.end) })) : null,
+    next
+      ? h("span", { class: "occupant" }, t("doorNext", { name: next.name || "–", from: clockOf(next.start) }))
+      : null,
+  ];
+}
+
+function room(branch: Branch, door: Readable<Door>, data: Readable<Doors>, stays: () => Child): HTMLElement {
   const number = door.peek().roomNo!;
   const last = computed(() => data().events.find((e) => e.device === door().device && e.kind in outcomes));
   return h(
@@ -96,6 +116,7 @@ function room(branch: Branch, door: Readable<Door>, data: Readable<Doors>): HTML
       !door().fitted ? chip(t("noLockHere"), "bad") : leaf([door().leaf]),
       last() && bad.has(last()!.kind) ? [" ", chip(t(`doorEvent_${last()!.kind}` as TextKey), "bad")] : null,
     ]),
+    stays,
     mayBook()
       ? button(t("openDo"), () => openDoor(branch, "room", number), {
           label: `${t("roomNo", { n: number })} ${t("openDo")}`,

@@ -13,6 +13,7 @@ import { type Alert, alertText, byUrgency, openAlerts } from "./alerts";
 import { type Icon, icon } from "./icons";
 import { connection, gather, overhear, watchAll } from "./live";
 import { button, closeDialogs, dialog, select } from "./parts";
+import { openSearch } from "./search";
 import {
   branchByCode,
   branches,
@@ -22,9 +23,11 @@ import {
   homeBranch,
   isHQ,
   logout,
+  maySearch,
   me,
   rememberBranch,
 } from "./session";
+import { openShortcuts, shortcut } from "./shortcuts";
 import { ago, localText, speakIn, type TextKey, t } from "./text";
 
 interface Place {
@@ -100,6 +103,22 @@ function arriveAt(main: HTMLElement): void {
 }
 
 const address = (branch: string, screen: string) => `/console/${branch}/${screen}`;
+
+/** The search over all of one's branches. */
+const searchButton = (): HTMLButtonElement =>
+  h(
+    "button",
+    {
+      type: "button",
+      class: "button soft searchall",
+      title: t("searchAll"),
+      "aria-label": t("searchAll"),
+      onclick: openSearch,
+    },
+    icon("search"),
+    h("span", null, t("search")),
+    h("kbd", { "aria-hidden": "true" }, "/"),
+  );
 
 function entry(branch: string, place: Place, current: string): HTMLElement {
   return h(
@@ -185,6 +204,7 @@ function side(home: string, branch: string | undefined, current: string): Child 
     { class: "side" },
     h("a", { class: "brand", href: "/console" }, logo(), h("b", null, t("brand")), h("span", null, t("console"))),
     switcher(branch, current),
+    maySearch() ? shortcut("/", searchButton()) : null,
     h(
       "nav",
       { "aria-label": t("screens") },
@@ -195,7 +215,7 @@ function side(home: string, branch: string | undefined, current: string): Child 
       everywhere("desk", "navDesk", "money", current),
       everywhere("settlement", "navSettlement", "settlement", current),
       h("hr"),
-      mine().map((p) => entry(home, p, current)),
+      mine().map((p, i) => shortcut(String(i + 1), entry(home, p, current))),
       h("hr"),
       general(current),
     ),
@@ -204,6 +224,7 @@ function side(home: string, branch: string | undefined, current: string): Child 
       { class: "foot" },
       h("p", null, me()?.adminLoginId ?? "", h("small", null, t(`role_${me()?.role ?? "viewer"}`))),
       languageButton(),
+      shortcut("?", button(t("shortcuts"), openShortcuts, { kind: "plain" })),
       button(t("logout"), logout, { kind: "plain" }),
     ),
   );
@@ -243,6 +264,7 @@ function top(branch: string | undefined, current: string): Child {
     { class: "top" },
     h("a", { class: "brand", href: "/console", "aria-label": t("console") }, logo()),
     switcher(branch, current),
+    maySearch() ? searchButton() : null,
   );
 }
 

@@ -7,8 +7,9 @@ import type { Schemas } from "../core/interface";
 import { computed, type Readable, signal } from "../core/signal";
 import { alertList, openAlerts } from "./alerts";
 import { gather, watchAll } from "./live";
+import { openNewBranch } from "./opening";
 import { attempt, button, chip, heading, input, section } from "./parts";
-import { mayChange } from "./session";
+import { isHQ, mayChange } from "./session";
 import { ago, english, localText, t, won } from "./text";
 
 type Item = Schemas["BranchOverview"];
@@ -47,6 +48,7 @@ export function overviewScreen(): Child {
     heading(
       t("navOverview"),
       input(wanted, { type: "search", placeholder: t("findBranch"), "aria-label": t("findBranch") }),
+      isHQ() ? button(t("newBranch"), openNewBranch, { kind: "primary" }) : null,
       mayChange() ? h("a", { class: "button soft", href: "/console/closures" }, t("navClosures")) : null,
     ),
     section(

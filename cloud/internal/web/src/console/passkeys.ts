@@ -20,8 +20,9 @@ export async function withPasskey(send: (credential: unknown) => Promise<unknown
 }
 
 /** The password, and a code once the service asks for it. */
-function proof(): {
+export function proof(): {
   view: () => Child;
+  clear: () => void;
   run: (send: (body: Record<string, string>) => Promise<unknown>) => Promise<unknown>;
 } {
   const [password, code] = [signal(""), signal("")];
@@ -33,6 +34,11 @@ function proof(): {
         field(t("secondCode"), input(code, { autocomplete: "one-time-code", maxlength: 14, required: true })),
       ),
     ],
+    clear: () => {
+      password.set("");
+      code.set("");
+      needsCode.set(false);
+    },
     run: async (send) => {
       try {
         await send({ password: password.peek(), ...(code.peek() ? { code: code.peek().replace(/\s/g, "") } : {}) });

@@ -27,11 +27,12 @@ const has = (...roles: Role[]) => computed(() => roles.includes(me()?.role ?? "v
 export const mayChange = has("hq", "manager");
 export const mayBook = has("hq", "manager", "front-desk");
 export const mayRefund = has("hq", "manager", "accountant");
+export const maySearch = has("hq", "manager", "viewer", "front-desk", "accountant");
 export const isHQ = has("hq");
 
 /** The screens that a limited role has; undefined: all. */
 const screens: Partial<Record<Role, string[]>> = {
-  "front-desk": ["day", "doors", "messages", "overview", "alerts", "levels"],
+  "front-desk": ["day", "doors", "messages", "overview", "alerts", "levels", "guest"],
   accountant: ["money", "overview", "alerts", "reports", "settlement", "desk"],
   cleaner: ["cleaning"],
 };
@@ -78,6 +79,7 @@ export function noticeEnd(): void {
 
 export async function logout(): Promise<void> {
   await api.post("/admin/logout");
+  sessionStorage.clear(); // drafts may name guests
   me.set(null);
   go("/console/login");
 }

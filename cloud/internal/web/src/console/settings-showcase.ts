@@ -7,13 +7,12 @@ import { type Readable, type Signal, signal } from "../core/signal";
 import { attempt, button, dialog, explain, field, input, toast } from "./parts";
 import type { Branch } from "./session";
 import { english, t } from "./text";
+import { photoInput, uploadOf } from "./upload";
 
 type Profile = Schemas["RoomProfiles"]["rooms"][number];
 type Photo = Schemas["RoomPhoto"];
 
 const maxPhotos = 6;
-/** Longer side of an upload in pixels, somewhat more than the service keeps. */
-const longSide = 2400;
 
 const read = async (branch: Branch, roomNo: string): Promise<Profile> => {
   const { rooms } = await api.get<Schemas["RoomProfiles"]>(`/v2/branches/${branch.branch}/rooms`);
@@ -41,11 +40,7 @@ function photosPart(address: string, photos: Readable<Photo[]>, refresh: () => P
   const ko = signal("");
   const en = signal("");
   const file = signal<File | null>(null);
-  const choose = h("input", {
-    type: "file",
-    accept: "image/jpeg,image/png,image/webp",
-    onchange: () => file.set(choose.files?.[0] ?? null),
-  });
+  const choose = photoInput(file);
   const add = () =>
     run(async () => {
       await api.post(`${address}/photos`, {
@@ -144,7 +139,7 @@ function textsPart(address: string, profile: Profile, close: () => void): Child 
   ];
 }
 
-const area = (value: Signal<string>, maxlength: number, lang: string | null = null): HTMLElement =>
+export const area = (value: Signal<string>, maxlength: number, lang: string | null = null): HTMLElement =>
   h("textarea", {
     rows: 3,
     maxlength,
@@ -158,30 +153,3 @@ const linesOf = (text: string): string[] =>
     .split("\n")
     .map((line) => line.trim())
     .filter(Boolean);
-
-/** The photo in base64. A large one is made smaller first, so that it also passes a slow network. */
-async function uploadOf(file: File): Promise<string> {
-  return base64(await shrunk(file).catch(() => file)); // the service rejects a file that no browser reads
-}
-
-async function shrunk(file: File): Promise<Blob> {
-  const photo = await createImageBitmap(file); // turned as its EXIF asks
-  const scale = longSide / Math.max(photo.width, photo.height);
-  if (scale >= 1) return file;
-  const canvas = h("canvas", { width: Math.round(photo.width * scale), height: Math.round(photo.height * scale) });
-  const context = canvas.getContext("2d")!;
-  context.fillStyle = "#fff";
-  context.fillRect(0, 0, canvas.width, canvas.height);
-  context.drawImage(photo, 0, 0, canvas.width, canvas.height);
-  return new Promise((resolve, reject) => {
-    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("no picture"))), "image/jpeg", 0.9);
-  });
-}
-
-const base64 = (data: Blob): Promise<string> =>
-  new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve(String(reader.result).replace(/^[^,]*,/, ""));
-    reader.onerror = () => reject(reader.error);
-    reader.readAsDataURL(data);
-  });

@@ -7,9 +7,10 @@ import { resource } from "../core/resource";
 import { effect, type Readable, type Signal, signal, untracked } from "../core/signal";
 import { contactsPart } from "./contacts";
 import { newerNotice, restoredNotice } from "./draft";
-import { attempt, button, check, fetched, field, heading, input, section, toast } from "./parts";
+import { attempt, button, check, fetched, field, heading, input, section, toastWithUndo } from "./parts";
 import { type Conflict, openConflicts } from "./rooms";
 import { type Branch, mayChange } from "./session";
+import { arrivalPart } from "./settings-arrival";
 import { channelsPart } from "./settings-channels";
 import { refundRules } from "./settings-refunds";
 import { roomsPart } from "./settings-rooms";
@@ -23,10 +24,14 @@ export type Settings = Schemas["BranchSettings"];
 export function settingsScreen(branch: Branch): Child {
   const source = resource(() => api.get<Settings>(`/v2/admin/branches/${branch.branch}/settings`));
   return [
-    heading(t("navSettings")),
+    heading(
+      t("navSettings"),
+      h("a", { class: "button soft", href: `/console/${branch.branch}/opening` }, t("openingTitle")),
+    ),
     fetched(source, (data) => [
       editor(branch, data, source.refresh),
       section(t("settingsRooms"), roomsPart(branch, data, source.refresh)),
+      section(t("settingsArrival"), arrivalPart(branch)),
       section(t("settingsChannels"), channelsPart(branch, data, source.refresh)),
       section(t("contactsTitle"), contactsPart(branch, data, source.refresh)),
     ]),
@@ -80,10 +85,15 @@ function editor(branch: Branch, data: Readable<Settings>, refresh: () => Promise
       revision: base.revision,
       acceptConflicts,
     });
+    const before = valuesOf(base);
     base = { ...base, ...edited };
     sessionStorage.removeItem(key);
-    toast(t("saved"));
     await refresh();
+    const { revision } = data.peek();
+    toastWithUndo(t("saved"), async () => {
+      await api.put(`/v2/admin/branches/${branch.branch}/settings`, { ...before, revision, acceptConflicts: true });
+      await refresh();
+    });
   };
   const save = async () => {
     try {

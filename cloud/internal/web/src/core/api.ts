@@ -1,5 +1,6 @@
 // A client of the service's HTTP interface: one envelope, two kinds of failure.
 
+import { carried } from "./carried";
 import { noteServerTime } from "./clock";
 import { language } from "./language";
 
@@ -85,18 +86,23 @@ export function hearRefusals(listener: (refusal: ApiError) => void): void {
 }
 
 export const api = {
-  get: <T>(path: string, query?: Query) => call<T>("GET", query ? `${path}?${search(query)}` : path),
+  get: <T>(path: string, query: Query = {}) => get<T>(addressOf(path, query)),
   post: <T>(path: string, body: unknown = {}) => call<T>("POST", path, body),
   /** A POST that the service executes once per key. */
   once: <T>(key: string, path: string, body: unknown) => call<T>("POST", path, body, false, key),
   put: <T>(path: string, body: unknown = {}) => call<T>("PUT", path, body),
   patch: <T>(path: string, body: unknown = {}) => call<T>("PATCH", path, body),
-  delete: <T>(path: string, query?: Query, body?: unknown) =>
-    call<T>("DELETE", query ? `${path}?${search(query)}` : path, body),
+  delete: <T>(path: string, query?: Query, body?: unknown) => call<T>("DELETE", addressOf(path, query ?? {}), body),
   /** A DELETE that is sent even while the page is being left. */
   farewell: (path: string) => call<null>("DELETE", path, undefined, true),
 };
 
-function search(query: Query): string {
-  return new URLSearchParams(Object.entries(query).map(([k, v]) => [k, String(v)])).toString();
+/** The first screen finds its data in the document. */
+async function get<T>(address: string): Promise<T> {
+  return (carried(address) as T | undefined) ?? call<T>("GET", address);
+}
+
+function addressOf(path: string, query: Query): string {
+  const search = new URLSearchParams(Object.entries(query).map(([k, v]) => [k, String(v)])).toString();
+  return search ? `${path}?${search}` : path;
 }

@@ -16,6 +16,11 @@ function preferred(): Language {
 export const language = signal<Language>(preferred());
 
 export function speak(next: Language): void {
+  const address = new URL(location.href);
+  if (address.searchParams.has("lang")) {
+    address.searchParams.delete("lang"); // the cookie holds it from now on
+    history.replaceState(history.state, "", address);
+  }
   document.cookie = `${stored}=${next}; path=/; max-age=31536000; samesite=lax`;
   language.set(next);
 }

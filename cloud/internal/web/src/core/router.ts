@@ -1,6 +1,7 @@
 // A router on the browser's history.
 
 import { type Child, match, mount } from "./dom";
+import { plain } from "./form";
 import { batch, signal } from "./signal";
 
 export type Params = Record<string, string>;
@@ -106,19 +107,10 @@ export function route(
 /** Handles clicks on links within the site. */
 function follow(event: MouseEvent): void {
   const link = (event.target as Element).closest?.("a");
-  if (
-    !link ||
-    event.defaultPrevented ||
-    event.button !== 0 ||
-    event.metaKey ||
-    event.ctrlKey ||
-    event.shiftKey ||
-    event.altKey
-  )
-    return;
+  if (!link || event.defaultPrevented || !plain(event)) return;
   if (link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
   if (link.hash && link.pathname === location.pathname) return; // an anchor on this screen
   if (!find(link.pathname)[0]) return; // a page rendered by the server, such as a key page
   event.preventDefault();
-  go(link.href);
+  go(link.href, { replace: "replace" in link.dataset });
 }

@@ -11,7 +11,7 @@ import { batch, computed, effect, signal } from "../core/signal";
 import { receiptChoice } from "./cash-receipt";
 import { checkAll, field, looksLikeEmail, looksLikeMobile, tick, tidyMobile } from "./field";
 import { clock, question, sign } from "./icons";
-import { begin, choosing, giveUp, keep, purchase, wishOf } from "./purchase";
+import { begin, choosing, giveUp, keep, leave, purchase, wishOf } from "./purchase";
 import { actions, alert, button, explain, fetched, heading, link, note, notice } from "./screen";
 import { seller } from "./seller";
 import {
@@ -87,9 +87,16 @@ export interface Guard {
 export function guarded(held: Held, view: (held: Held, guard: Guard) => Child): Child {
   const lost = signal<Lost>({ is: "held" });
   seller.set(held.hold.seller);
+  let ending = false;
+  const over = async () => {
+    if (ending) return;
+    ending = true;
+    await Promise.race([afterHold(), new Promise((wake) => setTimeout(wake, receiptTimeout))]);
+    lost.set({ is: "over" });
+  };
   const check = async () => {
     const now = await currentHold().catch(() => held); // unknown: keep the screen
-    if (!now) lost.set({ is: "over" });
+    if (!now) await over();
     else if (!sameHold(now.hold, held.hold)) lost.set({ is: "other", held: now });
   };
   whileSeen(holdInterval, () => void check());
@@ -97,11 +104,12 @@ export function guarded(held: Held, view: (held: Held, guard: Guard) => Child): 
     if (now.is !== "held") scrollTo(0, 0);
     if (now.is === "over") return gone();
     if (now.is === "other") return otherHold(held, now.held);
-    return view(held, { over: () => lost.set({ is: "over" }), check });
+    return view(held, { over, check });
   });
 }
 
 const holdInterval = 15_000; // ms
+const receiptTimeout = 3000; // ms to find out whether another tab has completed the purchase
 
 /** Another tab has held another room or time: the guest decides which one to buy. */
 function otherHold(shown: Held, current: Held): Child {
@@ -323,7 +331,7 @@ function form(held: Held, { over, check }: Guard): Child {
       t("leave"),
       () => {
         const to = choosing(purchase());
-        giveUp();
+        leave();
         go(to, { replace: true });
       },
       { kind: "plain" },

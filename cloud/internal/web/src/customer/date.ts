@@ -3,7 +3,7 @@
 import { dateOf, day, inZone, type Minute, parseDate, weekday } from "../booking/time";
 import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
-import { go, query } from "../core/router";
+import { query } from "../core/router";
 import { exchangeNote } from "./exchange";
 import { missing } from "./missing";
 import { giveUp } from "./purchase";
@@ -32,7 +32,11 @@ function screen(b: Branch): Child {
   const month = () => validMonth(query().get("month"), today, last);
   return [
     exchangeNote(b.branch),
-    heading(`${branchName(b)}, ${t("dateTitle")}`, b.address ? h("span", { lang: "ko" }, b.address) : null),
+    heading(
+      `${branchName(b)}, ${t("dateTitle")}`,
+      b.address ? h("span", { lang: "ko" }, b.address) : null,
+      t("branchPage", { branch: branchName(b) }),
+    ),
     chips(b, today, last),
     match(month, (shown) => calendar(b, shown, today, last)),
   ];
@@ -88,18 +92,19 @@ const closedText = (d: CalendarDay): string => d.reason ?? t(d.status === "holid
 
 function calendar(b: Branch, month: string, today: Minute, last: Minute): Child {
   const first = parseDate(`${month}-01`);
-  const step = (to: string, text: string, sign: string) =>
-    h(
-      "button",
-      {
-        type: "button",
-        class: "icon-button text",
-        "aria-label": text,
-        disabled: to < monthOf(today) || to > monthOf(last),
-        onclick: () => go(`/b/${b.branch}?month=${to}`, { replace: true }),
-      },
-      sign,
-    );
+  const step = (to: string, text: string, sign: string): Child =>
+    to < monthOf(today) || to > monthOf(last)
+      ? h("span", { class: "icon-button text idle", "aria-hidden": "true" }, sign)
+      : h(
+          "a",
+          {
+            class: "icon-button text",
+            "aria-label": text,
+            href: `/b/${b.branch}?month=${to}`,
+            "data-replace": true, // the way back leads past the months
+          },
+          sign,
+        );
   const days = resource(() => daysOf(b, [month]));
   return h(
     "section",

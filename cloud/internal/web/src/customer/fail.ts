@@ -8,7 +8,7 @@ import { go, query } from "../core/router";
 import { signal } from "../core/signal";
 import { currentHold, holdChip } from "./contact";
 import { clock, sign, warning } from "./icons";
-import { choosing, giveUp, keep, purchase, wishOf } from "./purchase";
+import { choosing, giveUp, keep, leave, purchase, wishOf } from "./purchase";
 import { alert, button, explain, note, notice } from "./screen";
 import { getSite, register } from "./service";
 import { t } from "./text";
@@ -63,7 +63,7 @@ export function refused(code: string | null, message: string): Child {
         t("leave"),
         () => {
           const to = choosing(p);
-          giveUp();
+          leave();
           if (p?.back) location.replace(to);
           else go(to, { replace: true });
         },

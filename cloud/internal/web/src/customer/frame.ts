@@ -1,11 +1,12 @@
 // The frame of all screens: back button, language, network state, company.
 
 import { append, type Child, h, when } from "../core/dom";
+import { clicks } from "../core/form";
 import { language } from "../core/language";
 import { resource } from "../core/resource";
 import { onCleanup, signal } from "../core/signal";
 import { backArrow, mark } from "./icons";
-import { purchase } from "./purchase";
+import { buying } from "./purchase";
 import { seller } from "./seller";
 import { getSite, type Site } from "./service";
 import { speakIn, t } from "./text";
@@ -51,12 +52,12 @@ function header(): Child {
     nowhere
       ? null
       : h(
-          "button",
+          "a",
           {
-            type: "button",
             class: "icon-button",
             "aria-label": t("back"),
-            onclick: () => (history.length > 1 ? history.back() : location.assign("/")),
+            href: above(),
+            onclick: clicks(() => (history.length > 1 ? history.back() : location.assign("/"))),
           },
           backArrow(),
         ),
@@ -70,15 +71,24 @@ function header(): Child {
       "nav",
       null,
       h("a", { href: "/my" }, t("my")),
-      h("button", { type: "button", lang: other, onclick: () => void speakIn(other) }, t("otherLanguage")),
+      h("a", { lang: other, href: inLanguage(other), onclick: clicks(() => speakIn(other)) }, t("otherLanguage")),
     ),
   );
 }
 
+/** The screen above a choice, to which the back link leads without scripts. */
+const above = (): string => location.pathname.match(/^\/b\/[^/]+(\/[^/]+(?=\/))?(?=\/)/)?.[0] ?? "/";
+
+function inLanguage(lang: string): string {
+  const query = new URLSearchParams(location.search);
+  query.set("lang", lang);
+  query.sort(); // as the server writes it
+  return `?${query}`;
+}
+
 /** The way home releases the held room, so a purchase in progress asks first. */
 function askBeforeLeaving(event: Event): void {
-  if (/^\/book\/(contact|pay)$/.test(location.pathname) && purchase() && !confirm(t("leaveAsk")))
-    event.preventDefault();
+  if (/^\/book\/(contact|pay)$/.test(location.pathname) && buying() && !confirm(t("leaveAsk"))) event.preventDefault();
 }
 
 function offlineBanner(): Child {

@@ -2,21 +2,31 @@
 
 import { clockOf, parseMinute } from "../booking/time";
 import { type Child, h, when } from "../core/dom";
+import { clicks, submits } from "../core/form";
 import { resource } from "../core/resource";
-import { batch, effect, onCleanup, type Signal, signal } from "../core/signal";
+import { go, query } from "../core/router";
+import { batch, effect, onCleanup, signal } from "../core/signal";
 import { calendar, chevron, key, payment } from "./icons";
 import { lastBranch } from "./last-branch";
 import { giveUp } from "./purchase";
 import { recent } from "./recent";
-import { button, fetched, heading } from "./screen";
-import { type BranchNow, branchName, getBranchesNow } from "./service";
+import { alert, button, fetched, heading, note } from "./screen";
+import { type BranchNow, type BranchSearch, branchName, getBranchesNow } from "./service";
 import { thumbnail } from "./showcase";
 import { t } from "./text";
 
+const many = 8; // branches above which there is a search; home.go has the same
+
+// A guest may have begun to type before the scripts ran.
+let typed = document.querySelector<HTMLInputElement>("#search")?.value;
+let typing = document.activeElement?.id === "search";
+
 export function home(): Child {
   giveUp();
-  const search = signal("");
-  const first = resource(() => getBranchesNow(search.peek(), null));
+  const asked = query();
+  let search: BranchSearch = { q: (typed ?? asked.get("q") ?? "").trim(), cursor: asked.get("cursor") };
+  typed = undefined;
+  const first = resource(() => getBranchesNow(search));
   const more = signal<BranchNow[]>([]);
   const next = signal<string | null>(null);
   effect(() => {
@@ -25,9 +35,10 @@ export function home(): Child {
   });
   const busy = signal(false);
   const loadMore = async () => {
+    if (busy.peek()) return;
     busy.set(true);
     try {
-      const page = await getBranchesNow(search.peek(), next.peek());
+      const page = await getBranchesNow({ ...search, cursor: next.peek() });
       batch(() => {
         more.set([...more.peek(), ...page.branches]);
         next.set(page.next);
@@ -36,8 +47,13 @@ export function home(): Child {
       busy.set(false);
     }
   };
+  const find = (wanted: BranchSearch) => {
+    search = wanted;
+    go(`/${addressOf(search)}`, { replace: true });
+    return first.refresh();
+  };
   return [
-    heading(t("homeTitle"), t("homeText")),
+    heading(t("homeTitle"), t("homeText"), t("homePage")),
     recent()
       ? h(
           "a",
@@ -47,41 +63,99 @@ export function home(): Child {
         )
       : null,
     fetched(first, (data) => [
-      data.peek().next ? searchBox(search, () => void first.refresh()) : null,
+      data.peek().next || data.peek().branches.length > many || search.q ? searchForm(() => search, find) : null,
       () => {
         const list = [...data().branches, ...more()];
-        if (list.length === 0) return h("p", { class: "dim" }, t(search.peek() ? "noMatch" : "noBranches"));
+        if (list.length === 0) return h("p", { class: "dim" }, t(search.q ? "noMatch" : "noBranches"));
         return h(
           "ul",
           { class: "cards" },
-          lastFirst(list).map((b) => h("li", null, card(b))),
+          (search.near ? list : lastFirst(list)).map((b, i) => h("li", null, card(b, i))),
         );
       },
-      when(next, () => button(t("moreBranches"), () => void loadMore(), { kind: "soft", busy })),
+      when(next, () =>
+        h(
+          "a",
+          {
+            class: "button soft",
+            href: () => `/${addressOf({ q: search.q, cursor: next() })}`,
+            "aria-busy": () => (busy() ? "true" : null),
+            onclick: clicks(loadMore),
+          },
+          t("moreBranches"),
+        ),
+      ),
     ]),
     steps(),
   ];
 }
 
+/** The query of the address that shows a search. It does not contain where the guest is. */
+function addressOf({ q, cursor }: BranchSearch): string {
+  const query = new URLSearchParams({ ...(q ? { q } : {}), ...(cursor ? { cursor } : {}) }).toString();
+  return query && `?${query}`;
+}
+
 const typingDelay = 300; // ms
 
-/** A search field that searches while the customer types. */
-function searchBox(search: Signal<string>, run: () => void): Child {
+/** A field that searches while the guest types, and a button for the nearest branches. */
+function searchForm(now: () => BranchSearch, find: (wanted: BranchSearch) => Promise<void>): Child {
   let timer: ReturnType<typeof setTimeout> | undefined;
   onCleanup(() => clearTimeout(timer));
+  const busy = signal(false);
+  const problem = signal("");
+  const run = () => {
+    clearTimeout(timer);
+    return find({ ...now(), q: input.value.trim(), cursor: null });
+  };
   const input = h("input", {
     type: "search",
     id: "search",
+    name: "q",
+    value: now().q,
     maxlength: 50,
     autocomplete: "off",
     oninput: () => {
-      search.set(input.value.trim());
       clearTimeout(timer);
-      timer = setTimeout(run, typingDelay);
+      timer = setTimeout(() => void run(), typingDelay);
     },
   });
-  return h("div", { class: "field" }, h("label", { for: "search" }, t("searchBranch")), input);
+  if (typing) queueMicrotask(() => input.focus());
+  typing = false;
+  const locate = async () => {
+    busy.set(true);
+    problem.set("");
+    try {
+      await find({ ...now(), near: await whereabouts(), cursor: null });
+    } catch {
+      problem.set(t("placeFailed"));
+    } finally {
+      busy.set(false);
+    }
+  };
+  const nearest = button(t("nearest"), () => void locate(), { kind: "soft", busy });
+  nearest.classList.add("scripted");
+  return h(
+    "form",
+    { class: "search", role: "search", action: "/", onsubmit: submits(run) },
+    h("div", { class: "field" }, h("label", { for: "search" }, t("searchBranch")), input),
+    nearest,
+    alert(() => (problem() ? note(problem(), "warn") : null)),
+  );
 }
+
+const placeTimeout = 10_000; // ms
+const placeAge = 300_000; // ms
+
+/** The place of the device to about 100 meters, which is enough to sort branches. */
+const whereabouts = (): Promise<string> =>
+  new Promise((resolve, reject) => {
+    navigator.geolocation.getCurrentPosition(
+      ({ coords }) => resolve(`${coords.latitude.toFixed(3)},${coords.longitude.toFixed(3)}`),
+      reject,
+      { timeout: placeTimeout, maximumAge: placeAge },
+    );
+  });
 
 /** The three steps of a booking, for new customers. */
 const steps = (): Child =>
@@ -100,17 +174,22 @@ const lastFirst = (list: BranchNow[]): BranchNow[] => {
   return [...list].sort((a, b) => Number(b.branch === last) - Number(a.branch === last));
 };
 
-const card = (b: BranchNow): Child =>
+/** 600 m, 1.2 km */
+const distance = (meters: number): string =>
+  meters < 950 ? `${Math.round(meters / 100) * 100} m` : `${(meters / 1000).toFixed(1)} km`;
+
+const card = (b: BranchNow, index: number): Child =>
   h(
     "a",
     { class: "card row", href: `/b/${b.branch}` },
-    b.photo ? thumbnail(b.photo) : null,
+    b.photo ? thumbnail(b.photo, index) : null,
     h(
       "span",
       null,
       h("b", { class: "big" }, branchName(b)),
       b.address ? h("span", { class: "dim", lang: "ko" }, b.address) : null,
       h("span", { class: "state" }, availability(b)),
+      b.distanceMeters === null ? null : h("span", { class: "dim" }, distance(b.distanceMeters)),
       b.online || b.status !== "available" ? null : h("span", { class: "state wait" }, t("branchOffline")),
     ),
     chevron(),

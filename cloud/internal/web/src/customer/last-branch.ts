@@ -1,7 +1,7 @@
-// The branch last chosen on this device, which the home page lists first.
+// The branch last seen on this device, which the home page lists first. It is a cookie, so that the server knows the order too.
 
-const key = "branch";
+export const lastBranch = (): string | undefined => document.cookie.match(/(?:^|; )branch=([\w-]+)/)?.[1];
 
-export const lastBranch = (): string | null => localStorage.getItem(key);
-
-export const rememberBranch = (code: string): void => localStorage.setItem(key, code);
+export function rememberBranch(code: string): void {
+  document.cookie = `branch=${code}; path=/; max-age=31536000; samesite=lax`;
+}

@@ -4,7 +4,7 @@
 import type { Room } from "../booking/slots";
 import { clockOf, day, type Minute, slot, slotOf } from "../booking/time";
 import { type Child, each, h, match, when } from "../core/dom";
-import { go } from "../core/router";
+import { go, query } from "../core/router";
 import { computed, effect, onCleanup, type Readable, type Signal, signal } from "../core/signal";
 import { beginAt, type Choice, chooseButton, type Day, end, lengthStepper, opensAt } from "./choice";
 import { cross } from "./icons";
@@ -14,10 +14,12 @@ import { t, timesText } from "./text";
 const hour = 60;
 
 export function picker(d: Day, room: Room, choice: Signal<Choice | null>, showcase: Child): Child {
-  choice.set(null);
   const starts = computed(() => startsOf(d, room));
   const hours = computed(() => [...new Set(starts().map((m) => Math.floor(m / hour) * hour))]);
-  const shown = signal(hours.peek().find((m) => m >= opensAt(d)) ?? hours.peek()[0] ?? d.date);
+  // Before the scripts ran, a start was chosen by a link.
+  const asked = starts.peek().find((m) => clockOf(m).replace(":", "") === query().get("start"));
+  choice.set(asked === undefined ? null : beginAt(d, room, asked));
+  const shown = signal(hours.peek().find((m) => m + hour > (asked ?? opensAt(d))) ?? hours.peek()[0] ?? d.date);
   const close = () => go(location.pathname, { replace: true });
   const dialog = h(
     "dialog",

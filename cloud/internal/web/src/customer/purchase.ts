@@ -55,11 +55,23 @@ export async function begin(branch: string, room: string, start: Minute, end: Mi
   keep({ branch, room, start, end, orderId: "", back: "", replaces: 0 });
 }
 
-/** Releases the room because the customer returned to choosing or left. */
+/** Whether this tab holds a room: one that was chosen, or more time of a stay. */
+export function buying(): boolean {
+  const p = purchase();
+  return Boolean(p?.branch || p?.back);
+}
+
+/** Releases the room because the customer returned to choosing. The contact is kept for the next choice in this tab. */
 export function giveUp(): void {
-  if (!purchase()) return;
-  finish();
+  if (!buying()) return;
+  keep({ branch: "", room: "", start: 0, end: 0, orderId: "", back: "", replaces: 0 });
   service.release();
+}
+
+/** Releases the room and forgets the contact. */
+export function leave(): void {
+  giveUp();
+  finish();
 }
 
 /** The address at which the room of the purchase is chosen. */

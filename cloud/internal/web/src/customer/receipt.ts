@@ -6,7 +6,8 @@ import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
 import { submits } from "../core/form";
 import { resource } from "../core/resource";
-import { computed, type Readable, signal } from "../core/signal";
+import { computed, effect, type Readable, signal } from "../core/signal";
+import { arrival } from "./arrival";
 import { receiptStatus } from "./cash-receipt";
 import { checkAll, field, looksLikeMobile, tidyMobile } from "./field";
 import { check, clock, cross, question, sign } from "./icons";
@@ -163,12 +164,13 @@ function done(shown: Readable<Found>, refresh: () => Promise<unknown>): Child {
     sign(check(), "good"),
     heading(t("doneTitle"), () => deliveryText(shown().receipt)),
     r.correctable ? correction(shown, refresh) : null,
-    cover(r.photo ?? undefined),
+    cover(r.photo ?? undefined, true),
     facts(whatWasBought(shown.peek())),
     deadline >= inZone(branch.timeZone)
       ? note(t("refundDeadline", { time: `${dateText(deadline)} ${clockOf(deadline)}` }), "good")
       : note(t("refundOver")),
     h("p", { class: "dim" }, t("unlockNote")),
+    arrival(branch.branch),
     match(() => shown().receipt.keyLink, keyLinks),
     r.receiptUrl
       ? h("p", null, h("a", { href: r.receiptUrl, rel: "noreferrer", target: "_blank" }, t("receipt")))
@@ -200,15 +202,23 @@ const keyLinks = (url: string | null): Child =>
       )
     : null;
 
+const correctionKey = "correction"; // the number while it is typed, so that a reload or another language does not lose it
+
 /** Corrects the phone number that was typed, and sends the key again. */
 function correction(shown: Readable<Found>, refresh: () => Promise<unknown>): Child {
+  const draft = sessionStorage.getItem(correctionKey);
   const mobile = field({
     id: "mobile",
     label: t("fieldMobile"),
-    value: shown.peek().receipt.mobileNum,
+    value: draft ?? shown.peek().receipt.mobileNum,
     tidy: tidyMobile,
     problem: (v) => (looksLikeMobile(v) ? "" : t("needMobile")),
     attributes: { type: "tel", inputmode: "tel", autocomplete: "tel-national", maxlength: 20, required: true },
+  });
+  effect(() => {
+    const typed = mobile.value();
+    if (typed === shown().receipt.mobileNum) sessionStorage.removeItem(correctionKey);
+    else sessionStorage.setItem(correctionKey, typed);
   });
   const busy = signal(false);
   const outcome = signal<{ text: string; kind: "good" | "warn" } | null>(null);
@@ -229,7 +239,7 @@ function correction(shown: Readable<Found>, refresh: () => Promise<unknown>): Ch
   return [
     h(
       "details",
-      { class: "correction", open: () => failed() },
+      { class: "correction", open: () => draft !== null || failed() },
       h("summary", null, t("correctNumber")),
       h(
         "form",

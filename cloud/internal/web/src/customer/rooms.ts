@@ -89,7 +89,11 @@ function screen(
   }
   return [
     exchangeNote(b.branch),
-    heading(t("roomsTitle"), [branchName(b), " · ", dateText(date)]),
+    heading(
+      t("roomsTitle"),
+      [branchName(b), " · ", dateText(date)],
+      t("roomsPage", { branch: branchName(b), date: dateText(date) }),
+    ),
     dateNav(b, date, now.peek()),
     alert(() => (lost() ? h("p", { class: "note warn" }, lost()) : null)),
     status && status.status !== "available"
@@ -154,7 +158,7 @@ function cards(d: Day, choice: Signal<Choice | null>, showcase: Showcase): Child
       each(
         () => d.slots().rooms,
         (r) => r.roomNo,
-        (r) => h("li", null, card(d, r, showcase)),
+        (r) => h("li", null, card(d, r, showcase, r.peek() === d.slots.peek().rooms[0])),
       ),
     ),
     match(open, (no) => {
@@ -168,12 +172,12 @@ function cards(d: Day, choice: Signal<Choice | null>, showcase: Showcase): Child
 const firstFree = (d: Day, room: Room) =>
   d.slots().firstFree(room, Math.max(d.date, slotOf(d.now())), d.date + day, d.now());
 
-function card(d: Day, room: Readable<Room>, showcase: Showcase): Child {
+function card(d: Day, room: Readable<Room>, showcase: Showcase, eager: boolean): Child {
   const { roomNo, grade, machine } = room.peek();
   const from = smallest(room.peek());
   const first = () => (room().enabled ? firstFree(d, room()) : null);
   const inside = (): Child => [
-    cover(showcase.get(roomNo)?.photos[0]),
+    cover(showcase.get(roomNo)?.photos[0], eager),
     h(
       "span",
       { class: "row" },

@@ -7,9 +7,9 @@ import type { Resource } from "../core/resource";
 import { effect, type Readable, signal } from "../core/signal";
 import { t } from "./text";
 
-/** The heading of a screen, which also sets the page title. */
-export function heading(text: string, lead?: Child): Child {
-  document.title = `${text} | ${t("brand")}`;
+/** The heading of a screen, which also sets the title of the page. */
+export function heading(text: string, lead?: Child, title = text): Child {
+  document.title = `${title} | ${t("brand")}`;
   return h("div", { class: "heading" }, h("h1", { tabindex: -1 }, text), lead ? h("p", { class: "lead" }, lead) : null);
 }
 

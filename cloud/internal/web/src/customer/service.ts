@@ -3,6 +3,7 @@
 import { Availability, type Lookup } from "../booking/slots";
 import { dateOf, day, type Minute, parseDate, parseStoredEnd, wire } from "../booking/time";
 import { api } from "../core/api";
+import { dropCarried } from "../core/carried";
 import type { Schemas } from "../core/interface";
 import { language } from "../core/language";
 
@@ -44,15 +45,34 @@ export const getLegal = (version: string) => api.get<Schemas["Legal"]>("/v2/lega
 export const getBranches = once(async () => (await api.get<{ branches: Branch[] }>("/v2/branches")).branches);
 export type BranchNow = Schemas["BranchNow"];
 
+/** A search for branches: a part of their name or address, a place as latitude and longitude, the page. */
+export interface BranchSearch {
+  q: string;
+  near?: string;
+  cursor?: string | null;
+}
+
 /** One page of branches with their availability now. */
-export const getBranchesNow = (q: string, cursor: string | null) =>
-  api.get<Schemas["BranchesNow"]>("/v2/branches/now", { ...(q ? { q } : {}), ...(cursor ? { cursor } : {}) });
+export const getBranchesNow = ({ q, near, cursor }: BranchSearch) =>
+  api.get<Schemas["BranchesNow"]>("/v2/branches/now", {
+    ...(q ? { q } : {}),
+    ...(near ? { near } : {}),
+    ...(cursor ? { cursor } : {}),
+  });
 
 export const getBanks = once(async () => (await api.get<{ banks: Bank[] }>("/v2/banks")).banks);
 
+const branches = new Map<string, Promise<Branch | undefined>>();
+
 /** The branch with that code, or undefined. */
-export const getBranch = async (code: string): Promise<Branch | undefined> =>
-  (await getBranches()).find((b) => b.branch === code);
+export function getBranch(code: string): Promise<Branch | undefined> {
+  const kept =
+    branches.get(code) ??
+    api.get<{ branches: Branch[] }>("/v2/branches", { branch: code }).then(({ branches: [found] }) => found);
+  branches.set(code, kept);
+  kept.catch(() => branches.delete(code));
+  return kept;
+}
 
 export const branchName = (b: Pick<Branch, "nameKo" | "nameEn">): string =>
   (language.peek() === "en" && b.nameEn) || b.nameKo;
@@ -92,6 +112,7 @@ let releasing: Promise<unknown> = Promise.resolve();
 
 /** Releases the room of this browser. If the request is lost, the hold expires by itself. */
 export function release(): void {
+  dropCarried(); // it shows the room as taken
   releasing = api.farewell("/reservation").catch(() => undefined);
 }
 
@@ -122,6 +143,10 @@ export const confirmPayment = (paymentKey: string, orderId: string, amount: numb
   api.post<Confirmed>("/payment/confirm", { paymentKey, orderId, amount });
 export const getReceipt = () => api.get<Receipt>("/v2/receipt");
 export const correctNumber = (mobileNum: string) => api.post<null>("/v2/receipt/contact", { mobileNum });
+
+/** How guests get from the street to a room of the branch. */
+export const arrivalSteps = async (branch: string): Promise<Schemas["Arrival"]["steps"]> =>
+  (await api.get<Schemas["Arrival"]>(`/v2/branches/${branch}/arrival`)).steps;
 
 export const sendCode = (type: LoginType, id: string) => api.post<null>("/account/code", { type, id });
 export const login = (type: LoginType, id: string, code: string) =>

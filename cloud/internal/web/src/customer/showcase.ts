@@ -24,36 +24,47 @@ export const getShowcase = (branch: string): Promise<Showcase> =>
     new Promise<Showcase>((resolve) => setTimeout(() => resolve(new Map()), patience)),
   ]);
 
-const read = (text: Schemas["BilingualText"]): string => (language.peek() === "en" && text.en) || text.ko;
+export const read = (text: Schemas["BilingualText"]): string => (language.peek() === "en" && text.en) || text.ko;
 
 /** A text, marked as Korean if an English page has no translation. */
 const marked = (text: Schemas["BilingualText"]): Child =>
   language.peek() === "en" && !text.en ? h("span", { lang: "ko" }, text.ko) : read(text);
 
-/** A photo; sizes is its width on the page. Its box has a fixed shape, so nothing moves when it is loaded. */
-function photo(p: Photo, sizes: string, name = "photo"): HTMLElement {
-  const { url, width, height } = p.sources[0]!;
+/**
+ * A photo; sizes is its width on the page. Its box has a fixed shape, so nothing moves when it is loaded. Only photos that the
+ * first view of a phone shows are eager. A photo that the text beside it describes has no alt.
+ */
+export function photo(
+  { sources, alt }: Pick<Photo, "sources"> & Partial<Photo>,
+  sizes = column,
+  eager = false,
+  name = "photo",
+): HTMLElement {
+  const { url, width, height } = sources[0]!;
   return h("img", {
     class: name,
     width,
     height,
-    alt: read(p.alt),
-    loading: "lazy",
+    alt: alt ? read(alt) : "",
+    loading: eager ? null : "lazy",
     decoding: "async",
     sizes,
-    srcset: p.sources.map((s) => `${s.url} ${s.width}w`).join(", "),
+    srcset: sources.map((s) => `${s.url} ${s.width}w`).join(", "),
     src: url,
   });
 }
 
-/** The first photo of a branch or room in a small size. */
-export const thumbnail = (p: Photo): HTMLElement => photo({ ...p, sources: [p.sources[0]!] }, "7rem", "photo small");
+const eagerThumbnails = 4; // photoview.go has the same
+
+/** The first photo of a branch or room in a small size; index is its place in a list. */
+export const thumbnail = (p: Photo, index = eagerThumbnails): HTMLElement =>
+  photo({ ...p, sources: [p.sources[0]!] }, "7rem", index < eagerThumbnails, "photo small");
 
 /** The width of a column of cards. */
 const column = "(min-width: 34rem) 31.5rem, 100vw";
 
 /** The photo that stands for a room. */
-export const cover = (p: Photo | undefined): Child => (p ? photo(p, column) : null);
+export const cover = (p: Photo | undefined, eager: boolean): Child => (p ? photo(p, column, eager) : null);
 
 export const amenities = (profile: Profile | undefined): Child =>
   profile && profile.amenities.length > 0

@@ -8,8 +8,8 @@ import { computed, effect, onCleanup, type Readable, signal, untracked } from ".
 import { button, toast } from "../parts";
 import type { Branch } from "../session";
 import { countdown, t, timesText, won } from "../text";
+import { hoverCard } from "./card";
 import { draggable, type Ghost } from "./drag";
-import { fits } from "./list";
 import { type Block, type Day, kindText, obstacle, type Room, type Span } from "./model";
 import { openMove } from "./move";
 
@@ -17,11 +17,12 @@ interface Options {
   branch: Branch;
   day: Readable<Day>;
   now: Readable<Minute>;
-  filter: Readable<string>;
   show: (block: Block) => void;
   reserve: (room: string, start: Minute, end: Minute) => void;
   refresh: () => void;
   mayChange: boolean;
+  /** Whether cancelled reservations are shown, too. */
+  canceled: Readable<boolean>;
 }
 
 const zooms = [5, 8, 12, 18, 28]; // px per ten minutes
@@ -124,6 +125,7 @@ export function grid(o: Options): Child {
       ),
     ),
     box,
+    hoverCard(box, o.day),
     said,
   ];
 }
@@ -199,8 +201,29 @@ function lane(room: Readable<Room>, o: Options, midnight: Minute): HTMLElement {
       (b) => b.id,
       (block) => blockView(block, o, midnight),
     ),
+    each(
+      () => (o.canceled() ? o.day().canceled.filter((b) => b.room === room().roomNo) : []),
+      (b) => b.id,
+      (block) => goneView(block, o, midnight),
+    ),
   );
 }
+
+/** A cancelled reservation: a strip below those that took its time. */
+const goneView = (block: Readable<Block>, o: Options, midnight: Minute): HTMLElement =>
+  h(
+    "button",
+    {
+      type: "button",
+      class: "gone",
+      "data-id": () => block().id,
+      "--from": () => from(block().start, midnight),
+      "--len": () => length(block()),
+      onclick: () => o.show(block.peek()),
+    },
+    h("span", null, () => block().name || kindText(block().kind)),
+    h("span", { class: "hidden" }, () => `${timesText(block().start, block().end)} ${kindText(block().kind)}`),
+  );
 
 function label(room: Readable<Room>): HTMLElement {
   return h(
@@ -217,9 +240,8 @@ function blockView(block: Readable<Block>, o: Options, midnight: Minute): HTMLEl
     "button",
     {
       type: "button",
-      class: () => `block ${block().kind}${fits(block(), o.filter()) ? "" : " dim"}`,
+      class: () => `block ${block().kind}`,
       "data-id": () => block().id,
-      title: () => `${block().name || kindText(block().kind)} · ${timesText(block().start, block().end)}`, // may be cut off
       "--from": () => from(block().start, midnight),
       "--len": () => length(block()),
       onclick: () => o.show(block.peek()),

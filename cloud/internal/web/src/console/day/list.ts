@@ -1,58 +1,53 @@
 // The day as a list, for narrow screens, for screen readers and for searching.
 
+import { dateOf, type Minute } from "../../booking/time";
 import { type Child, each, h, when } from "../../core/dom";
-import { computed, type Readable } from "../../core/signal";
-import { chip } from "../parts";
+import { computed, type Readable, signal } from "../../core/signal";
+import { button, chip } from "../parts";
 import { countdown, t, timesText, won } from "../text";
 import { type Block, type Day, kindText } from "./model";
 
 interface Options {
   day: Readable<Day>;
+  /** The present minute at the branch. */
+  now: Readable<Minute>;
   second: Readable<number>;
-  filter: Readable<string>;
   /** Whether cancelled reservations are listed, too. */
   canceled: Readable<boolean>;
   show: (block: Block) => void;
 }
 
-/** Reports whether digits can be part of a number with masked middle digits: 010-****-7944. */
-function fitsMasked(mobile: string, digits: string): boolean {
-  const known = mobile.replace(/-/g, ""); // 010****7944
-  if (digits.length <= 4) return known.includes(digits);
-  const at = (start: number) => [...digits].every((d, i) => known[start + i] === d || known[start + i] === "*");
-  return Array.from({ length: Math.max(0, known.length - digits.length + 1) }, (_, start) => start).some(at);
-}
-
-/** Reports whether a block matches the filter. */
-export function fits(block: Block, filter: string): boolean {
-  const wanted = filter.trim().toLowerCase();
-  const digits = wanted.replace(/\D/g, "");
-  return (
-    !wanted ||
-    block.name.toLowerCase().includes(wanted) ||
-    (digits.length >= 3 && fitsMasked(block.mobile, digits)) ||
-    block.id === wanted
-  );
-}
-
-export function list({ day, second, filter, canceled, show }: Options): Child {
+export function list({ day, now, second, canceled, show }: Options): Child {
   const rows = computed(() =>
-    [...day().blocks, ...(canceled() ? day().canceled : [])]
-      .filter((b) => fits(b, filter()))
-      .sort((a, b) => a.start - b.start || Number(a.room) - Number(b.room)),
+    [...day().blocks, ...(canceled() ? day().canceled : [])].sort(
+      (a, b) => a.start - b.start || Number(a.room) - Number(b.room),
+    ),
   );
+  const past = signal(false); // the list of today begins at the present
+  const over = computed(() =>
+    past() ? 0 : rows().filter((b) => b.end <= now() && day().date === dateOf(now())).length,
+  );
+  const shown = computed(() => (over() ? rows().filter((b) => b.end > now()) : rows()));
   return h(
     "div",
     { class: "daylist" },
     when(
-      () => rows().length === 0,
+      () => over() > 0,
+      () =>
+        button(
+          () => t("showPast", { n: over() }),
+          () => past.set(true),
+        ),
+    ),
+    when(
+      () => shown().length === 0,
       () => h("p", { class: "nothing" }, t("dayEmpty")),
     ),
     h(
       "ul",
       null,
       each(
-        rows,
+        shown,
         (b) => b.id,
         (block) =>
           h(

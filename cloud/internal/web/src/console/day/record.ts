@@ -97,7 +97,14 @@ function known(branch: Branch, data: Record): Child {
   const at = (text: string | null) => (text ? wallTime(branch, text) : null);
   return facts([
     [t("colName"), data.name],
-    [t("mobile"), data.mobileNum && h("a", { href: `tel:${data.mobileNum}` }, phoneText(data.mobileNum))],
+    [
+      t("mobile"),
+      data.mobileNum && [
+        h("a", { href: `tel:${data.mobileNum}` }, phoneText(data.mobileNum)),
+        " · ",
+        h("a", { href: `/console/${branch.branch}/guest/${data.id}` }, t("guestPage")),
+      ],
+    ],
     [t("email"), data.email && h("a", { href: `mailto:${data.email}` }, data.email)],
     [
       t("amount"),
@@ -152,7 +159,10 @@ function actions(branch: Branch, data: Record, block: Block, refresh: () => void
       button(t("copyKeyLink"), () => copy(link)),
       button(t("rotateKey"), () => openRotate(data, refresh)),
     );
-    list.push(button(t("openRoomDoor"), () => openDoor(branch, "room", data.roomNo)));
+    list.push(
+      button(t("openFrontDoor"), () => openDoor(branch, "front")),
+      button(t("openRoomDoor"), () => openDoor(branch, "room", data.roomNo)),
+    );
   }
   if (data.state === "DONE" && data.amount > 0 && data.method !== "관리자" && mayChange())
     list.push(

@@ -5,9 +5,11 @@ import { dateOf, day as dayLength, inZone, type Minute, slotOf, wire } from "../
 import { ApiError, api } from "../../core/api";
 import { now as clock, ticking } from "../../core/clock";
 import { type Child, h, match, when } from "../../core/dom";
+import type { Schemas } from "../../core/interface";
 import { go } from "../../core/router";
 import { computed, onCleanup, type Signal, signal } from "../../core/signal";
 import { getBanks } from "../banks";
+import { keepTyped } from "../draft";
 import { attempt, button, check, dialog, field, input, segmented, select, toast } from "../parts";
 import { type Branch, branchName } from "../session";
 import { countdown, dateText, span, t, timesText, won } from "../text";
@@ -131,6 +133,7 @@ function register(
   const over = computed(() => second() >= held.until);
   const how = signal("walkin");
   const [name, mobile, email, reason] = [signal(""), signal(""), signal(""), signal("")];
+  const { forget, notice } = keepTyped(`register-${branch.branch}`, { name, mobile, email, reason }); // the hold may run out meanwhile
   const notify = signal(true);
   const room = day.rooms.find((r) => r.roomNo === held.room)!;
   const cost = price(room, held.start, held.end - held.start);
@@ -147,6 +150,7 @@ function register(
   );
   const { run, view } = attempt();
   const finish = (text: string) => {
+    forget();
     state.set(null); // the hold has become a reservation, so nothing is left to release
     toast(text);
     refresh();
@@ -196,6 +200,7 @@ function register(
     when(over, () =>
       h("div", { class: "notice", role: "alert" }, h("p", null, t("holdOver")), button(t("holdAgain"), again)),
     ),
+    notice,
     segmented(t("how"), how, [
       { value: "walkin", text: t("walkin") },
       { value: "account", text: t("virtualAccount") },
@@ -257,7 +262,11 @@ function lookUp(mobile: Signal<string>, name: Signal<string>): Child {
     if (mobile.peek().replace(/\D/g, "") !== digits) return;
     const named = reservations.find((r) => r.name)?.name;
     if (named && !name.peek()) name.set(named);
-    text.set(reservations.length ? t("memberFound", { n: reservations.length }) : t("memberNone"));
+    const latest = reservations.find((r) => r.mobileNum);
+    const guest = latest && (await api.get<Schemas["Guest"]>(`/v2/admin/reservations/${latest.id}/guest`));
+    const notes = [guest?.block ? t("guestBlockedBecause", { reason: guest.block.reason }) : "", guest?.notes[0]?.text];
+    const count = reservations.length ? t("memberFound", { n: reservations.length }) : t("memberNone");
+    text.set([count, ...notes].filter(Boolean).join(" · "));
   };
   return () => {
     const digits = mobile().replace(/\D/g, "");

@@ -6,10 +6,12 @@ import { type Child, h, when } from "../../core/dom";
 import { resource } from "../../core/resource";
 import { again, go, type Params, query } from "../../core/router";
 import { computed, effect, onCleanup, signal, untracked } from "../../core/signal";
+import { handoverButton } from "../handover";
 import { icon } from "../icons";
 import { gather, watch } from "../live";
-import { button, check, fetched, heading, input, segmented } from "../parts";
+import { button, check, fetched, heading, segmented } from "../parts";
 import { type Branch, mayBook } from "../session";
+import { shortcut } from "../shortcuts";
 import { dateText, t } from "../text";
 import { grid } from "./grid";
 import { list } from "./list";
@@ -18,7 +20,6 @@ import { monthButton } from "./month";
 import { openQuarantine } from "./quarantine";
 import { openRecord } from "./record";
 import { openReserve } from "./reserve";
-import { openSearch } from "./search";
 
 const narrow = matchMedia("(max-width: 760px)");
 const viewKey = "console-view";
@@ -37,7 +38,6 @@ export function dayScreen(branch: Branch, params: Params): Child {
   effect(() => {
     if (present() !== today) queueMicrotask(again); // after midnight, links and marks of today move on
   });
-  const filter = signal("");
   const view = signal((!narrow.matches && localStorage.getItem(viewKey)) || (narrow.matches ? "list" : "grid"));
   effect(() => {
     if (!narrow.matches) localStorage.setItem(viewKey, view());
@@ -55,35 +55,27 @@ export function dayScreen(branch: Branch, params: Params): Child {
       h(
         "div",
         { class: "dates" },
-        step(branch, date, -1),
+        shortcut("k", step(branch, date, -1)),
         today === date
           ? h("span", { class: "today" }, t("today"))
-          : h("a", { class: "button soft", href: `/console/${branch.branch}/day` }, t("today")),
-        step(branch, date, 1),
+          : shortcut("t", h("a", { class: "button soft", href: `/console/${branch.branch}/day` }, t("today"))),
+        shortcut("j", step(branch, date, 1)),
         monthButton(branch, date),
       ),
-      h(
-        "div",
-        { class: "find" },
-        input(filter, {
-          type: "search",
-          placeholder: t("filterHint"),
-          "aria-label": t("filter"),
-          onkeydown: (e: KeyboardEvent) => {
-            if (e.key === "Enter" && filter.peek().trim().length >= 2) openSearch(branch, filter.peek());
-          },
-        }),
-        button(icon("search"), () => openSearch(branch, filter.peek()), { kind: "plain", label: t("searchAll") }),
-      ),
+      shortcut("h", handoverButton(branch)),
+      shortcut("w", h("a", { class: "button soft", href: `/console/${branch.branch}/week/${date}` }, t("week"))),
       segmented(t("view"), view, [
         { value: "grid", text: t("viewGrid") },
         { value: "list", text: t("viewList") },
       ]),
       mayBook()
-        ? button([icon("plus"), t("reserve")], () => reserve(), {
-            kind: "primary",
-            disabled: () => source().is !== "ready",
-          })
+        ? shortcut(
+            "n",
+            button([icon("plus"), t("reserve")], () => reserve(), {
+              kind: "primary",
+              disabled: () => source().is !== "ready",
+            }),
+          )
         : null,
     ),
     fetched(source, (data) => [
@@ -97,15 +89,13 @@ export function dayScreen(branch: Branch, params: Params): Child {
           ),
       ),
       when(
+        () => data().canceled.length > 0,
+        () => check(() => t("showCanceled", { n: data().canceled.length }), canceled),
+      ),
+      when(
         () => view() === "grid",
-        () => grid({ branch, day: data, now, filter, show, reserve, refresh, mayChange: mayBook() }),
-        () => [
-          when(
-            () => data().canceled.length > 0,
-            () => check(() => t("showCanceled", { n: data().canceled.length }), canceled),
-          ),
-          list({ day: data, second, filter, canceled, show }),
-        ],
+        () => grid({ branch, day: data, now, show, reserve, refresh, mayChange: mayBook(), canceled }),
+        () => list({ day: data, now, second, canceled, show }),
       ),
     ]),
   ];

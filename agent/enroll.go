@@ -1,0 +1,17 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/yeolda/yeolda/agent/internal/enroll"
+)
+
+// Enroll makes this machine an agent: it exchanges the one-time token of `yeolda agent enroll` at a server, and returns branch,
+// broker, credential and grant keys. The caller stores them, because the token cannot be used again.
+func Enroll(ctx context.Context, server, token string) (Config, error) {
+	c, err := enroll.Exchange(ctx, server, token, "")
+	if err != nil {
+		return Config{}, err
+	}
+	return Config{Branch: c.Branch, BrokerURL: c.Broker, Username: c.Username, Password: c.Password, Key: c.Key, GrantKeys: c.GrantKeys}, nil
+}

@@ -1,0 +1,106 @@
+package httpapi_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+)
+
+// Staff see the stays and notes of their branches. A blocked number can buy nothing until staff end the block; what it has
+// bought, and what staff register for it, is not touched.
+func TestGuestPage(t *testing.T) {
+	t.Parallel()
+	c := newCast(t, servicetest.Start(t))
+	id := live(t, c.s, 1)
+	path := "/v2/admin/reservations/" + id + "/guest"
+	type guestPage struct {
+		Name         *string
+		MobileNum    string
+		Reservations []struct{ ID, Branch string }
+		Notes        []struct{ ID, Text, By, Branch string }
+		Block        *struct{ Reason, By string }
+	}
+	show := func(client *servicetest.Client) (g guestPage) {
+		t.Helper()
+		client.Get(path).OK(t).Into(t, &g)
+		return g
+	}
+	c.FrontDesk.Post(path+"/notes", map[string]string{"text": "창가 룸을 좋아해요"}).OK(t)
+	g := show(c.Viewer)
+	if g.Name == nil || *g.Name != "홍길동" || strings.ReplaceAll(g.MobileNum, "-", "") != "01012345678" || len(g.Reservations) != 1 || g.Reservations[0].ID != id || g.Reservations[0].Branch != "gangnam" || g.Block != nil {
+		t.Fatalf("the guest is %+v", g)
+	}
+	if len(g.Notes) != 1 || g.Notes[0].Text != "창가 룸을 좋아해요" || g.Notes[0].By != "admin:gangnam-desk" || g.Notes[0].Branch != "gangnam" {
+		t.Fatalf("the notes are %+v", g.Notes)
+	}
+	if seen := only(t, c.s, `select count(*)::text from audit where action = 'guest.view' and target = $1`, id); seen != "1" {
+		t.Errorf("%s views are in the audit log, want 1", seen)
+	}
+	c.Manager.Delete(path+"/notes/"+g.Notes[0].ID, nil).OK(t)
+	says(t, "a note that is gone", c.Manager.Delete(path+"/notes/"+g.Notes[0].ID, nil), reply{404, "ResourceNotFoundException", "해당 메모를 찾을 수 없습니다."})
+
+	c.Manager.Put(path+"/block", map[string]string{"reason": "기물 파손"}).OK(t)
+	if g := show(c.Manager); g.Block == nil || g.Block.Reason != "기물 파손" || g.Block.By != "admin:gangnam-manager" || len(g.Notes) != 0 {
+		t.Fatalf("after the block: %+v", g)
+	}
+	buyer := c.s.Client(t)
+	start := slot(c.s, 6*time.Hour)
+	buyer.Post("/reservation", holdBody(1, start, time.Hour)).OK(t)
+	contact := map[string]any{"amount": 30000, "name": "홍길동", "mobileNum": "+82 10-1234-5678"}
+	blocked := reply{403, "AuthorizationError", "이 휴대폰 번호로는 예약할 수 없습니다. 지점에 문의해 주세요."}
+	says(t, "a blocked number", buyer.Post("/payment", contact), blocked)
+	register(t, c.Manager, 3, start)
+	c.Manager.Delete(path+"/block", nil).OK(t)
+	buyer.Post("/payment", contact).OK(t)
+}
+
+// An erasure and the end of retention remove notes and blocks; an export contains them.
+func TestGuestIsForgotten(t *testing.T) {
+	t.Parallel()
+	c := newCast(t, servicetest.Start(t))
+	path := "/v2/admin/reservations/" + live(t, c.s, 1) + "/guest"
+	c.Manager.Post(path+"/notes", map[string]string{"text": "조용한 룸"}).OK(t)
+	c.Manager.Put(path+"/block", map[string]string{"reason": "노쇼 반복"}).OK(t)
+	contact := map[string]string{"contact": "010-1234-5678"}
+	exported := c.HQ.Post("/v2/admin/personal-data/export", contact).OK(t)
+	if text := string(exported.Raw); !strings.Contains(text, "조용한 룸") || !strings.Contains(text, "노쇼 반복") {
+		t.Errorf("the export is %s", text)
+	}
+	handover := "/v2/admin/branches/gangnam/handover"
+	c.Manager.Post(handover, map[string]string{"text": "010-1234-5678 님께 전화"}).OK(t)
+	c.Manager.Post(handover, map[string]string{"text": "수건 주문"}).OK(t)
+	c.HQ.Post("/v2/admin/personal-data/erase", contact).OK(t)
+	if n := only(t, c.s, `select ((select count(*) from guest_note) + (select count(*) from guest_block) + 10 * (select count(*) from handover))::text where $1`, true); n != "10" {
+		t.Errorf("notes, blocks and ten times the handover notes: %s, want 10", n)
+	}
+}
+
+// A note for the next shift is open until a member of staff has done it; the first one stays.
+func TestHandover(t *testing.T) {
+	t.Parallel()
+	c := newCast(t, servicetest.Start(t))
+	path := "/v2/admin/branches/gangnam/handover"
+	var added struct{ ID string }
+	c.FrontDesk.Post(path, map[string]string{"text": "3번 룸 전구 교체"}).OK(t).Into(t, &added)
+	c.Manager.Post(path, map[string]string{"text": "수건 주문"}).OK(t)
+	c.Manager.Patch(path+"/"+added.ID, map[string]bool{"done": true}).OK(t)
+	c.HQ.Patch(path+"/"+added.ID, map[string]bool{"done": true}).OK(t)
+	var list struct {
+		Notes []struct {
+			ID, Text, By string
+			DoneBy       *string
+		}
+	}
+	c.Viewer.Get(path).OK(t).Into(t, &list)
+	if len(list.Notes) != 2 || list.Notes[0].DoneBy != nil || list.Notes[1].ID != added.ID || list.Notes[1].By != "admin:gangnam-desk" ||
+		list.Notes[1].DoneBy == nil || *list.Notes[1].DoneBy != "admin:gangnam-manager" {
+		t.Fatalf("the notes are %+v", list.Notes)
+	}
+	c.Manager.Patch(path+"/"+added.ID, map[string]bool{"done": false}).OK(t)
+	c.Viewer.Get(path).OK(t).Into(t, &list)
+	if list.Notes[0].DoneBy != nil || list.Notes[1].DoneBy != nil {
+		t.Errorf("after it was opened again: %+v", list.Notes)
+	}
+}

@@ -1,0 +1,215 @@
+package web
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// roomsScreen is the content of the choice of a room.
+type roomsScreen struct {
+	Branch         branchFacts
+	Lead           string
+	Day            string
+	Previous, Next *dayStep
+	Closed         bool
+	Reason         string
+	Cards          []roomCard
+	Sheet          *sheet
+}
+
+// dayStep leads to another day.
+type dayStep struct{ Path, Label string }
+
+// roomCard is a room in the list of a day.
+type roomCard struct {
+	room
+	Path    string // of the sheet; "" if nothing can be reserved
+	Class   string // of a room that cannot be reserved
+	Free    bool
+	State   string
+	From    string // the lowest price
+	Runs    []run
+	Profile showcase
+}
+
+// Cover returns the photo that stands for the room, or nil.
+func (c roomCard) Cover() *photo {
+	if len(c.Profile.Photos) == 0 {
+		return nil
+	}
+	return &c.Profile.Photos[0]
+}
+
+func (s *site) rooms(v *screenView, shell *shellData) error {
+	date, err := time.Parse(time.DateOnly, v.r.PathValue("date"))
+	if err != nil {
+		return ErrNoData
+	}
+	b, err := v.branch()
+	if err != nil {
+		return err
+	}
+	days, err := v.calendar(b.Branch, date.Format(monthLayout))
+	if err != nil {
+		return err
+	}
+	slots, err := v.slots(b, date)
+	if err != nil {
+		return err
+	}
+	profiles, err := v.profiles(b, v.read)
+	if err != nil {
+		return err
+	}
+	speech, name := shell.speech, shell.Name(b.branchFacts)
+	v.Back = b.Path()
+	content := roomsScreen{
+		Branch: b.branchFacts, Day: speech.Date(date), Lead: name + " · " + speech.Date(date),
+		Previous: stepTo(speech, b, date.AddDate(0, 0, -1), "previousDay"), Next: stepTo(speech, b, date.AddDate(0, 0, 1), "nextDayLink"),
+	}
+	if day := days[date.Format(time.DateOnly)]; day.Status != "available" && day.Status != "" {
+		content.Closed, content.Reason = true, value(day.Reason)
+	} else {
+		for _, r := range slots.rooms {
+			content.Cards = append(content.Cards, cardOf(speech, slots, r, profiles[r.RoomNo], dayPath(b, date)))
+		}
+		if r, ok := slots.room(v.Query.Get("room")); ok && r.Enabled {
+			content.Sheet = sheetOf(speech, slots, r, profiles[r.RoomNo], dayPath(b, date), v.Query.Get("start"))
+		}
+	}
+	v.Content = content
+	shell.Title = speech.say("roomsPage", "branch", name, "date", speech.Date(date))
+	shell.Description = speech.say("branchAbout", "branch", name)
+	return s.describe(v, speech, b, &offers{slots, profiles})
+}
+
+// slots reads the slots of a day and of the following night.
+func (v *screenView) slots(b openBranch, date time.Time) (daySlots, error) {
+	const lookups = "/v2/branches/%s/reservations?date=%s&baseHour=0&hours=%d"
+	var day, night lookup
+	if err := v.read(fmt.Sprintf(lookups, b.Branch, date.Format(time.DateOnly), 24), &day); err != nil {
+		return daySlots{}, err
+	}
+	if err := v.read(fmt.Sprintf(lookups, b.Branch, date.AddDate(0, 0, 1).Format(time.DateOnly), overnight), &night); err != nil {
+		return daySlots{}, err
+	}
+	return slotsOf(date, b.now, day, night), nil
+}
+
+// profiles reads what the rooms of a branch show, by number.
+func (v *screenView) profiles(b openBranch, read func(string, any) error) (map[string]showcase, error) {
+	var found struct{ Rooms []showcase }
+	if err := read("/v2/branches/"+b.Branch+"/rooms", &found); err != nil {
+		return nil, err
+	}
+	profiles := map[string]showcase{}
+	for _, p := range found.Rooms {
+		profiles[p.RoomNo] = p
+		if len(p.Photos) > 0 && v.Image == v.s.PublicURL+"/icon-512.png" {
+			v.Image = v.s.PublicURL + p.Photos[0].largest().URL
+		}
+	}
+	return profiles, nil
+}
+
+// stepTo returns the way to another day, or nil if it cannot be booked.
+func stepTo(speech speech, b openBranch, day time.Time, label string) *dayStep {
+	if day.Before(b.today) || day.After(b.last) {
+		return nil
+	}
+	return &dayStep{dayPath(b, day), speech.say(label) + " " + speech.Date(day)}
+}
+
+func cardOf(speech speech, slots daySlots, r room, p showcase, path string) roomCard {
+	card := roomCard{room: r, Class: "disabled", State: speech.say("disabled"), Profile: p}
+	if !r.Enabled {
+		return card
+	}
+	card.Runs = slots.runs(r.RoomNo)
+	card.Class, card.State = "full", speech.say("full")
+	start, free, ok := slots.firstFree(r)
+	if ok {
+		card.Class, card.Path, card.Free = "", path+"?room="+r.RoomNo, true
+		if start.After(slots.now) {
+			card.State = speech.say("freeFor", "from", start.Format("15:04"), "length", speech.Span(free))
+		} else {
+			card.State = speech.say("freeNowFor", "length", speech.Span(free))
+		}
+	}
+	if smallest, priced := r.smallest(); priced {
+		card.From = speech.say("priceFrom", "length", speech.Span(smallest.length), "price", speech.Won(smallest.won))
+	} else {
+		card.State = speech.say("notForSale")
+	}
+	return card
+}
+
+// sheet is the choice of a time of a room: hour, start and length, each a link.
+type sheet struct {
+	room
+	Path    string // without the sheet
+	Profile showcase
+	Hours   []choiceLink
+	Starts  []choiceLink
+	Lengths []choiceLink
+}
+
+// choiceLink is a possible choice; it cannot be chosen without a path.
+type choiceLink struct {
+	Path, Label, Price string
+	Chosen             bool
+}
+
+// morning is the hour that the sheet shows first on later days.
+const morning = 9 * time.Hour
+
+func sheetOf(speech speech, slots daySlots, r room, p showcase, path, chosen string) *sheet {
+	view := &sheet{room: r, Path: path, Profile: p}
+	link := func(start time.Time) string {
+		return path + "?room=" + r.RoomNo + "&start=" + start.Format(addressLayout)
+	}
+	hour := func(start time.Time) string { return speech.say("hourOf", "h", start.Hour()) }
+	open, starts := map[time.Time]bool{}, slots.starts(r)
+	for _, start := range starts {
+		open[start] = true
+		if last := len(view.Hours) - 1; last < 0 || view.Hours[last].Label != hour(start) {
+			view.Hours = append(view.Hours, choiceLink{Path: link(start), Label: hour(start)})
+		}
+	}
+	if len(starts) == 0 {
+		return view
+	}
+	at := slots.date.Add(morning)
+	if !slots.date.After(slots.now) {
+		at = slots.date
+	}
+	if clock, err := time.Parse(addressLayout, chosen); err == nil {
+		at = slots.date.Add(clock.Sub(clock.Truncate(wholeDay)))
+	}
+	shown := starts[max(0, slices.IndexFunc(starts, func(start time.Time) bool { return !start.Before(at.Truncate(time.Hour)) }))].Truncate(time.Hour)
+	for i := range view.Hours {
+		view.Hours[i].Chosen = view.Hours[i].Label == hour(shown)
+	}
+	for start := shown; start.Before(shown.Add(time.Hour)); start = start.Add(slotLength) {
+		one := choiceLink{Label: start.Format("15:04"), Chosen: chosen != "" && start.Equal(at)}
+		if open[start] {
+			one.Path = link(start)
+		}
+		view.Starts = append(view.Starts, one)
+	}
+	if chosen != "" && open[at] {
+		for _, length := range slots.lengths(r, at) {
+			view.Lengths = append(view.Lengths, choiceLink{
+				Path: path + "/" + summaryPath(r.RoomNo, at, length.length), Label: speech.Span(length.length), Price: speech.Won(length.won),
+			})
+		}
+	}
+	return view
+}
+
+// offers are the rooms of a day with what they show.
+type offers struct {
+	slots    daySlots
+	profiles map[string]showcase
+}

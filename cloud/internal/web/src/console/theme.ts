@@ -1,0 +1,23 @@
+// Light or dark: as the system says, or as the user chose in this browser.
+
+import { computed, effect, signal } from "../core/signal";
+
+const key = "console-theme";
+const stored = localStorage.getItem(key);
+
+/** The user's choice. */
+export const theme = signal(stored === "light" || stored === "dark" ? stored : "system");
+
+const system = matchMedia("(prefers-color-scheme: dark)");
+const night = signal(system.matches);
+system.addEventListener("change", () => night.set(system.matches));
+
+const dark = computed(() => theme() === "dark" || (theme() === "system" && night()));
+
+effect(() => localStorage.setItem(key, theme()));
+effect(() => {
+  const root = document.documentElement;
+  root.dataset.theme = dark() ? "dark" : "light";
+  const ground = getComputedStyle(root).getPropertyValue("--ground").trim();
+  document.querySelector<HTMLMetaElement>("meta[name=theme-color]")?.setAttribute("content", ground);
+});
