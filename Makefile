@@ -85,11 +85,12 @@ lint: ## vet, formatting and golangci-lint
 	@go vet work
 	@for m in $(MODULES); do (cd $$m && go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./...) || exit 1; done
 
-bench: ## measure the agent at rest, the whole path, holds and look-ups (medians of 3)
+bench: ## measure the agent at rest, the whole path, holds, look-ups (medians of 3) and pages on a slow phone (needs chromium)
 	@deploy/demo/install.sh
 	@go test ./agent/cmd/yeolda-agent -run '^$$' -bench . -benchtime 1x
 	@go run ./firmware-sim/cmd/yeolda-bench
 	@go test ./cloud/internal/postgres ./cloud/internal/httpapi -run '^$$' -bench . -benchtime 1x -timeout 30m
+	@go test ./firmware-sim/e2e -run '^$$' -bench . -benchtime 9x
 
 # PARTS are what runs before the simulations, the race and the soak. What an earlier run has left in docs/proof/parts is
 # shown too, with its date, so PARTS= makes a report with the figures of the last bench and mutation.

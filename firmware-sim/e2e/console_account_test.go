@@ -13,7 +13,7 @@ import (
 
 // authenticator returns the code of an administrator's authenticator app (RFC 6238), computed independently of the service's
 // code, now or later steps of 30 seconds in the future. The service accepts one step of skew, and each code once.
-func authenticator(t *testing.T, secret string, later int64) string {
+func authenticator(t testing.TB, secret string, later int64) string {
 	t.Helper()
 	key, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(secret)
 	if err != nil {

@@ -54,7 +54,7 @@ func root() string {
 }
 
 // startStack runs a stack until the test ends.
-func startStack(t *testing.T, env map[string]string) *world.Stack {
+func startStack(t testing.TB, env map[string]string) *world.Stack {
 	t.Helper()
 	dir, err := os.MkdirTemp(bin, "data-")
 	if err != nil {
@@ -82,7 +82,7 @@ func startStack(t *testing.T, env map[string]string) *world.Stack {
 const testTimeout = 30 * time.Second
 
 // until polls for an effect of another process, for which there is no event.
-func until(t *testing.T, what string, ok func() bool) {
+func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(testTimeout)
 	for !ok() {
@@ -93,7 +93,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func awaitAgents(t *testing.T, s *world.Stack, branches ...string) {
+func awaitAgents(t testing.TB, s *world.Stack, branches ...string) {
 	t.Helper()
 	for _, branch := range branches {
 		until(t, branch+" online", func() bool {
@@ -108,12 +108,12 @@ func awaitAgents(t *testing.T, s *world.Stack, branches ...string) {
 
 // browser is a client with cookies.
 type browser struct {
-	t    *testing.T
+	t    testing.TB
 	http *http.Client
 	api  string
 }
 
-func newBrowser(t *testing.T, s *world.Stack) *browser {
+func newBrowser(t testing.TB, s *world.Stack) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -234,7 +234,7 @@ func (b *browser) buy(s *world.Stack, branch string, room, amount int, mobile st
 }
 
 // keyFor waits for the message with the key.
-func keyFor(t *testing.T, s *world.Stack, mobile string) string {
+func keyFor(t testing.TB, s *world.Stack, mobile string) string {
 	t.Helper()
 	key := ""
 	until(t, "message with a key to "+mobile, func() bool {
@@ -254,7 +254,7 @@ func keyFor(t *testing.T, s *world.Stack, mobile string) string {
 	return key
 }
 
-func getJSON(t *testing.T, address string, into any) {
+func getJSON(t testing.TB, address string, into any) {
 	t.Helper()
 	response, err := http.Get(address)
 	if err != nil {
@@ -264,12 +264,12 @@ func getJSON(t *testing.T, address string, into any) {
 	decode(t, response, into)
 }
 
-func postJSON(t *testing.T, address string, body, into any) {
+func postJSON(t testing.TB, address string, body, into any) {
 	t.Helper()
 	requestJSON(t, http.MethodPost, address, body, into)
 }
 
-func requestJSON(t *testing.T, method, address string, body, into any) {
+func requestJSON(t testing.TB, method, address string, body, into any) {
 	t.Helper()
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -287,7 +287,7 @@ func requestJSON(t *testing.T, method, address string, body, into any) {
 	decode(t, response, into)
 }
 
-func decode(t *testing.T, response *http.Response, into any) {
+func decode(t testing.TB, response *http.Response, into any) {
 	t.Helper()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {

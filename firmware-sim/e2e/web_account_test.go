@@ -122,7 +122,7 @@ func (p *page) logIn(s *world.Stack, mobile string) {
 }
 
 // codeFor waits for the message with a login code.
-func codeFor(t *testing.T, s *world.Stack, mobile string) string {
+func codeFor(t testing.TB, s *world.Stack, mobile string) string {
 	t.Helper()
 	code := ""
 	until(t, "code to "+mobile, func() bool {

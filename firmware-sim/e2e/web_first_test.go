@@ -64,7 +64,7 @@ func withLanguage(path, lang string) string {
 }
 
 // furnish gives a room a photo, a description and an amenity.
-func furnish(t *testing.T, s *world.Stack) {
+func furnish(t testing.TB, s *world.Stack) {
 	t.Helper()
 	var photo bytes.Buffer
 	if err := jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 960, 640)), nil); err != nil {

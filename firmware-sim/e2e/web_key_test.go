@@ -11,6 +11,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
+// kept is true once the service worker has stored the key page.
+const kept = `navigator.serviceWorker.controller && caches.match(location.pathname).then(r => window.kept = Boolean(r)) && window.kept`
+
 func TestWebKeyPage(t *testing.T) {
 	t.Parallel()
 	chromium(t)
@@ -190,14 +193,34 @@ func TestWebKeyPage(t *testing.T) {
 		p.look("key-unknown")
 	})
 
+	story("a PIN that is disclosed while the page is shown", func(t *testing.T, p *page) {
+		p.open(address)
+		p.wait("the PIN", `document.querySelector("#pass .pin").textContent.length >= 6`)
+		pin := value[string](p, `document.querySelector("#pass .pin").textContent`)
+		p.wait("the page is kept", kept)
+		// As before the disclosure: neither the page nor the stored page has the PIN.
+		value[bool](p, `(async () => {
+			const cache = await caches.open("keys-1"), stored = await cache.match(location.pathname);
+			await cache.put(location.pathname, new Response("no PIN", {headers: stored.headers}));
+			document.querySelector("#pass .pin").textContent = "";
+			document.dispatchEvent(new Event("visibilitychange"));
+			return true;
+		})()`)
+		p.wait("the PIN again", `document.querySelector("#pass .pin").textContent === "`+pin+`"`)
+		p.wait("the stored page has the PIN", `caches.match(location.pathname).then(r => r.text()).then(text => window.stored = text) && window.stored?.includes('aria-label="`+strings.Join(strings.Split(pin, ""), " ")+`"')`)
+	})
+
 	story("read without a network", func(t *testing.T, p *page) {
 		p.expect("ERR_INTERNET_DISCONNECTED")
 		p.open(address)
 		p.see("지금 열 수 있어요")
-		p.wait("the page is kept", `navigator.serviceWorker.controller && caches.match(location.pathname).then(r => window.kept = Boolean(r)) && window.kept`)
+		p.wait("the page is kept", kept)
+		p.wait("the PIN", `document.querySelector("#pass .pin").textContent.length >= 6`)
+		pin := value[string](p, `document.querySelector("#pass .pin").textContent`)
 		p.offline(true)
 		p.do("reload", chromedp.Reload())
-		p.see("열다 강남점 2번 룸", "인터넷에 연결되어 있지 않아요")
+		p.see("열다 강남점 2번 룸", "인터넷에 연결되어 있지 않아요", "키패드 비밀번호")
+		p.wait("the PIN without a network", `document.querySelector("#pass .pin").textContent === "`+pin+`"`)
 		p.look("key-no-network")
 		p.press("현관문 열기")
 		p.see("와이파이나 데이터를 켜고 다시 눌러 주세요")

@@ -21,7 +21,7 @@ import (
 // A page is one user's tab in a real browser. It finds elements by their visible texts, as users do. It fails the test if an
 // element does not appear in time or is covered, or if the browser reports an error.
 type page struct {
-	t    *testing.T
+	t    testing.TB
 	ctx  context.Context
 	base string
 
@@ -36,7 +36,7 @@ type page struct {
 const patience = 45 * time.Second
 
 // chromium skips or fails the test if no browser is installed.
-func chromium(t *testing.T) {
+func chromium(t testing.TB) {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "headless-shell", "chromium-headless-shell"} {
 		if _, err := exec.LookPath(name); err == nil {
@@ -51,7 +51,7 @@ func chromium(t *testing.T) {
 }
 
 // newPage starts a separate browser in Korean with one tab on a phone's screen.
-func newPage(t *testing.T, base string) *page {
+func newPage(t testing.TB, base string) *page {
 	t.Helper()
 	chromium(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("lang", "ko-KR"), chromedp.Flag("accept-lang", "ko-KR,ko"))
@@ -63,14 +63,14 @@ func newPage(t *testing.T, base string) *page {
 }
 
 // another opens a tab for another user. It shares neither cookies nor storage with the first.
-func (p *page) another(t *testing.T) *page {
+func (p *page) another(t testing.TB) *page {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(p.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	return watched(t, ctx, p.base)
 }
 
-func watched(t *testing.T, ctx context.Context, base string) *page {
+func watched(t testing.TB, ctx context.Context, base string) *page {
 	t.Helper()
 	p := &page{t: t, ctx: ctx, base: base, patience: patience}
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(390, 844)); err != nil {

@@ -431,7 +431,7 @@ type payment struct {
 	Status  string `json:"status"`
 }
 
-func payments(t *testing.T, s *world.Stack, order string) []payment {
+func payments(t testing.TB, s *world.Stack, order string) []payment {
 	t.Helper()
 	var list struct {
 		Payments []payment `json:"payments"`

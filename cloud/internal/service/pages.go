@@ -73,11 +73,19 @@ func (s *Service) findKey(ctx context.Context, key string) (web.Key, error) {
 	if err != nil {
 		return web.Key{}, err
 	}
+	var stayPIN *web.StayPIN
+	switch pin, err := s.access.PIN(ctx, found); {
+	case err != nil:
+		return web.Key{}, err
+	case pin != nil:
+		stayPIN = &web.StayPIN{Digits: pin.Digits, Ready: pin.Ready}
+	}
 	return web.Key{
 		Branch: branch.Code, NameKo: branch.NameKo, NameEn: branch.NameEn, Address: branch.Address, Phone: branch.Phone,
 		Room: held.RoomNo, Zone: branch.Zone, Start: held.Start, End: held.Stay().End, From: from, To: to, Pulse: protocol.DefaultPulse, Online: found.Online,
 		Owner:           found.Key.Kind == booking.OwnerKey,
 		ExtendedMinutes: given.Minutes, RefundedWon: given.Amount,
+		StayPIN: stayPIN,
 	}, nil
 }
 

@@ -59,10 +59,19 @@ type keyView struct {
 	PulseSeconds               string
 	Parts                      string // address of the script for what no door needs
 	Panels                     []panel
-	PIN                        []string
-	SpokenPIN                  string
+	PIN                        digits // of the door that did not open
+	StayPIN                    digits // of the reservation
 	Compensation               string // for a door that did not open
 }
+
+// digits are what a keypad takes.
+type digits string
+
+// Spoken returns the digits apart, so that a screen reader reads each.
+func (d digits) Spoken() string { return strings.Join(d.Each(), " ") }
+
+// Each returns one string per digit.
+func (d digits) Each() []string { return strings.Split(string(d), "") }
 
 // A panel shows one outcome of a press. All panels are part of the page, so that it can show any outcome offline.
 type panel struct {
@@ -113,8 +122,7 @@ func (s *site) awaitResult(r *http.Request, request, door string, view *keyView)
 	case result.PIN == "":
 		view.show("failed", name)
 	default:
-		view.PIN = strings.Split(result.PIN, "")
-		view.SpokenPIN = strings.Join(view.PIN, " ")
+		view.PIN = digits(result.PIN)
 		if result.Code {
 			view.show("code", name)
 		} else {
@@ -205,6 +213,9 @@ func (s *site) keyView(w http.ResponseWriter, r *http.Request, key Key) *keyView
 		RoomDoor: texts.fill(texts.RoomDoor, room), RoomName: texts.fill(texts.RoomName, room),
 		Window:       texts.fill(texts.Window, clock(key.From), clock(key.To)),
 		PulseSeconds: strconv.Itoa(int(key.Pulse.Seconds())),
+	}
+	if key.StayPIN != nil {
+		view.StayPIN = digits(key.StayPIN.Digits)
 	}
 	view.Panels = view.panels()
 	return view

@@ -78,6 +78,14 @@ type Key struct {
 	Owner          bool          // the owner's key, not a companion's
 
 	ExtendedMinutes, RefundedWon int // what the guest got because a door did not open
+
+	StayPIN *StayPIN // nil: not disclosed
+}
+
+// StayPIN is the PIN that opens the doors of a stay at the keypads of the branch's agent.
+type StayPIN struct {
+	Digits string
+	Ready  bool // the agent has it
 }
 
 // Result is the result of an unlock request.

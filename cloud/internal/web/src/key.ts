@@ -64,12 +64,14 @@ function request(
 
 // --- display --------------------------------------------------------------------------------------------------
 
-/** Shows the PIN of the reservation, from 30 minutes before the start. */
+/** Shows the PIN of the reservation, from 30 minutes before the start. The stored page shows it without a network. */
 function showPass(pin: Schemas["KeyFacts"]["pin"]): void {
   const part = main.querySelector<HTMLElement>("#pass")!;
+  const before = part.textContent;
   part.hidden = !pin;
   spell(part.querySelector(".pin")!, pin?.code ?? "");
   part.querySelector(".hint")!.textContent = pin ? (pin.ready ? part.dataset.help! : part.dataset.notReady!) : "";
+  if (part.textContent !== before) keep(true);
 }
 
 function show(outcome: Outcome, pin = ""): void {
@@ -164,6 +166,11 @@ async function refresh(): Promise<void> {
     refreshing = false;
     tick();
   }
+}
+
+/** Asks the service worker to store this page, again if it is stored already. */
+function keep(again: boolean): void {
+  void navigator.serviceWorker?.ready.then((worker) => worker.active?.postMessage({ keep: location.pathname, again }));
 }
 
 /** Loads the page again. Until it arrives, the doors of the old reservation cannot be pressed. */
@@ -302,7 +309,6 @@ addEventListener("offline", () => {
 addEventListener("load", () => {
   void navigator.serviceWorker
     ?.register("/sw.js")
-    .then(() => navigator.serviceWorker.ready)
-    .then((worker) => worker.active?.postMessage({ keep: location.pathname, again: location.search.includes("fresh") }))
+    .then(() => keep(location.search.includes("fresh")))
     .catch(() => {}); // the page works without a worker
 });
