@@ -41,7 +41,7 @@ var defences = []defence{
 	{"A17", "cloud/internal/reserve/cancel.go", "case !r.BelongsTo(req.By.LoginType, req.By.LoginID):", "case !r.BelongsTo(req.By.LoginType, req.By.LoginID) && false:", "cloud/internal/httpapi", "TestCancelPayment"},
 	{"A18", "cloud/internal/service/service.go", "set.HTTP.Limit(set.HTTP.MaxHoldsPerClient)", "0", "cloud/internal/attack", "TestAttacks/A18/hoarding-from-one-address"},
 	{"A19", "cloud/internal/postgres/auditchain.go", "case !bytes.Equal(e.hash, e.link(head.Hash)):", "case !bytes.Equal(e.hash, e.link(head.Hash)) && false:", "cloud/internal/postgres", "TestAuditChainTellsWhatWasDone"},
-	{"A19", "cloud/internal/proof/head.go", "if err := notify.Post(ctx, s.HeadURL, line); err != nil {", "if err := error(nil); err != nil {", "cloud/internal/proof", "TestHeadLeavesEveryHour"},
+	{"A19", "cloud/internal/proof/head.go", "if err := notify.Post(ctx, s.HeadURL, line); err != nil {", "if err := notify.Post(ctx, s.HeadURL, nil); err != nil {", "cloud/internal/proof", "TestHeadLeavesEveryHour"},
 	{"A19", "cloud/internal/httpapi/console/day.go", "if len(found)+len(canceled) > 0 {", "if len(found)+len(canceled) < 0 {", "cloud/internal/attack", "TestAttacks/A19/names-read-without-a-trace"},
 	{"A20", "cloud/internal/config/secret.go", `return "***"`, "return s.value", "cloud/internal/config", "TestSecretsAreNotShown"},
 	{"A21", "cloud/internal/broker/hook.go", "case !ok || !s.agent().MayPublish(pk.TopicName) ||", "case !ok ||", "cloud/internal/broker", "TestForeignTopicsAreOutOfReach"},
