@@ -128,14 +128,9 @@ func cardOf(speech speech, slots daySlots, r room, p showcase, path string) room
 	}
 	card.Runs = slots.runs(r.RoomNo)
 	card.Class, card.State = "full", speech.say("full")
-	start, free, ok := slots.firstFree(r)
-	if ok {
+	if start, free, ok := slots.firstFree(r); ok {
 		card.Class, card.Path, card.Free = "", path+"?room="+r.RoomNo, true
-		if start.After(slots.now) {
-			card.State = speech.say("freeFor", "from", start.Format("15:04"), "length", speech.Span(free))
-		} else {
-			card.State = speech.say("freeNowFor", "length", speech.Span(free))
-		}
+		card.State = slots.freeText(speech, r.RoomNo, start, free)
 	}
 	if smallest, priced := r.smallest(); priced {
 		card.From = speech.say("priceFrom", "length", speech.Span(smallest.length), "price", speech.Won(smallest.won))
@@ -143,6 +138,27 @@ func cardOf(speech speech, slots daySlots, r room, p showcase, path string) room
 		card.State = speech.say("notForSale")
 	}
 	return card
+}
+
+// freeText says when a room is free that is free for a time from start on: all day, for the rest of the day, only in the evening,
+// or until the next reservation.
+func (d daySlots) freeText(speech speech, no string, start time.Time, free time.Duration) string {
+	midnight, evening := d.date.Add(wholeDay), d.date.Add(eveningHour*time.Hour)
+	from, length := start.Format("15:04"), speech.Span(free)
+	switch now := !start.After(d.now); {
+	case d.hasReservation(no, start, midnight) && now:
+		return speech.say("freeNowFor", "length", length)
+	case d.hasReservation(no, start, midnight):
+		return speech.say("freeFor", "from", from, "length", length)
+	case now:
+		return speech.say("freeOn")
+	case !start.Before(evening) && d.hasReservation(no, d.firstSlot(), start):
+		return speech.say("freeEvening", "from", from)
+	case d.now.After(d.date) || d.hasReservation(no, d.date, start):
+		return speech.say("freeFromOn", "from", from)
+	default:
+		return speech.say("freeAllDay")
+	}
 }
 
 // sheet is the choice of a time of a room: hour, start and length, each a link.

@@ -223,6 +223,54 @@ func TestTextsAndIconsOfTheBrowserCodeAreRead(t *testing.T) {
 	}
 }
 
+// TestFreeText says when a room is free on 22 November, open from 10:00 to 24:00 with a break at 15:00.
+func TestFreeText(t *testing.T) {
+	t.Parallel()
+	texts, err := readLocales(sources())
+	if err != nil {
+		t.Fatal(err)
+	}
+	date := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	r := room{RoomNo: "1", Enabled: true, Pricing: pricing{Min10: new(3000)}}
+	slotsBetween := func(from, to float64) (list []string) {
+		for at := from * 60; at < to*60; at += 10 {
+			list = append(list, "1-"+date.Add(time.Duration(at)*time.Minute).Format(minuteLayout))
+		}
+		return list
+	}
+	for _, c := range []struct {
+		now      float64 // hours since midnight; before it on the day before
+		reserved [][2]float64
+		want     string
+	}{
+		{-3, nil, "하루 종일 비어 있어요"},
+		{9, nil, "10:00부터 계속 비어 있어요"},
+		{12, nil, "지금부터 계속 비어 있어요"},
+		{15.2, nil, "15:30부터 계속 비어 있어요"},
+		{-3, [][2]float64{{12, 13}}, "10:00부터 2시간 비어 있어요"},
+		{12, [][2]float64{{17, 18}}, "지금부터 3시간 비어 있어요"},
+		{-3, [][2]float64{{10, 18.5}}, "저녁에만 비어 있어요, 18:30부터"},
+		{-3, [][2]float64{{10, 13}}, "13:00부터 계속 비어 있어요"},
+		{19, [][2]float64{{10, 18.5}}, "지금부터 계속 비어 있어요"},
+		{-3, [][2]float64{{10, 24}}, ""},
+	} {
+		now := date.Add(time.Duration(c.now * float64(time.Hour)))
+		day := lookup{Rooms: []room{r}, UnavailableSlots: map[string][]string{"closedTime": slotsBetween(0, 10), "breakTime": slotsBetween(15, 15.5)}}
+		night := lookup{UnavailableSlots: map[string][]string{"closedTime": slotsBetween(24, 29)}}
+		for _, of := range c.reserved {
+			day.UnavailableSlots["paid"] = append(day.UnavailableSlots["paid"], slotsBetween(of[0], of[1])...)
+		}
+		d := slotsOf(date, now, day, night)
+		got := ""
+		if start, free, ok := d.firstFree(r); ok {
+			got = d.freeText(speech{Lang: "ko", texts: texts["ko"]}, "1", start, free)
+		}
+		if got != c.want {
+			t.Errorf("at %v with %v reserved: %q, want %q", c.now, c.reserved, got, c.want)
+		}
+	}
+}
+
 // TestSlots compares the price and the lengths of the page with those of the browser code (testdata of core.ts).
 func TestSlots(t *testing.T) {
 	t.Parallel()
@@ -250,7 +298,10 @@ func TestSlots(t *testing.T) {
 	if start, free, ok := d.firstFree(r); !ok || start.Format("15:04") != "15:40" || free != time.Hour {
 		t.Errorf("after the middle of a slot the first start is %s for %s", start, free)
 	}
-	if free := d.freeFrom("1", date.Add(23*time.Hour)); free != longestStay {
+	if free := d.freeFrom("1", date.Add(23*time.Hour)); free != 6*time.Hour {
 		t.Errorf("past midnight a room is free for %s", free)
+	}
+	if lengths := d.lengths(r, date.Add(23*time.Hour)); lengths[len(lengths)-1].length != longestStay {
+		t.Errorf("the longest stay is %s", lengths[len(lengths)-1].length)
 	}
 }

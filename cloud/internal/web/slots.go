@@ -12,6 +12,7 @@ const (
 	slotLength    = 10 * time.Minute
 	longestStay   = 5 * time.Hour
 	wholeDay      = 24 * time.Hour
+	eveningHour   = 18
 	overnight     = 5 // hours past midnight that a reservation starting on a day may reach
 	minuteLayout  = "200601021504"
 	addressLayout = "1504"
@@ -119,11 +120,12 @@ type daySlots struct {
 	date, now time.Time
 	rooms     []room
 	taken     map[string]bool // by room and start, such as 2-202611211500
+	reserved  map[string]bool // those of taken that are not closed times or breaks
 }
 
 // slotsOf merges the look-ups of a day and of the night after it.
 func slotsOf(date, now time.Time, day, night lookup) daySlots {
-	d := daySlots{date: date, now: now, rooms: day.Rooms, taken: map[string]bool{}}
+	d := daySlots{date: date, now: now, rooms: day.Rooms, taken: map[string]bool{}, reserved: map[string]bool{}}
 	for i := range d.rooms {
 		for _, r := range night.Rooms {
 			if r.RoomNo == d.rooms[i].RoomNo {
@@ -132,9 +134,12 @@ func slotsOf(date, now time.Time, day, night lookup) daySlots {
 		}
 	}
 	for _, look := range []lookup{day, night} {
-		for _, list := range look.UnavailableSlots {
+		for state, list := range look.UnavailableSlots {
 			for _, slot := range list {
 				d.taken[slot] = true
+				if state != "closedTime" && state != "breakTime" {
+					d.reserved[slot] = true
+				}
 			}
 		}
 	}
@@ -153,19 +158,29 @@ func (d daySlots) free(no string, at time.Time) bool {
 	return at.Add(slotLength).After(d.now) && !d.taken[no+"-"+at.Format(minuteLayout)]
 }
 
-// freeFrom returns how long a room is free from start on, at most the longest stay.
+// freeFrom returns how long a room is free from start on, as far as the look-ups reach.
 func (d daySlots) freeFrom(no string, start time.Time) time.Duration {
 	end := d.date.Add(wholeDay + overnight*time.Hour)
 	at := start
-	for at.Sub(start) < longestStay && at.Before(end) && d.free(no, at) {
+	for at.Before(end) && d.free(no, at) {
 		at = at.Add(slotLength)
 	}
 	return at.Sub(start)
 }
 
+// hasReservation reports whether a part of the day from a time until another is reserved.
+func (d daySlots) hasReservation(no string, from, until time.Time) bool {
+	for at := from; at.Before(until); at = at.Add(slotLength) {
+		if d.reserved[no+"-"+at.Format(minuteLayout)] {
+			return true
+		}
+	}
+	return false
+}
+
 // lengths returns the lengths that can be reserved from start on, with prices.
 func (d daySlots) lengths(r room, start time.Time) (list []tier) {
-	free := d.freeFrom(r.RoomNo, start)
+	free := min(d.freeFrom(r.RoomNo, start), longestStay)
 	for length := slotLength; length <= free; length += slotLength {
 		if won, ok := r.price(start, length); ok {
 			list = append(list, tier{length, won})
@@ -192,7 +207,7 @@ func (d daySlots) starts(r room) (list []time.Time) {
 	return list
 }
 
-// firstFree returns the first start at which a room can be reserved. The current slot counts only while at least half of it is
+// firstFree returns the first start at which a room can be reserved, and for how long it is free from then on. The current slot counts only while at least half of it is
 // left.
 func (d daySlots) firstFree(r room) (start time.Time, free time.Duration, ok bool) {
 	from := d.firstSlot()

@@ -387,6 +387,11 @@ test("free time ends at the first blocked slot", () => {
   ]);
   equal(slots.firstFree(room, at("1130"), at("2400"), now), { start: at("1220"), free: 160 });
   equal(slots.freeFrom("2", at("1600"), now), 300, "the longest:");
+  equal(slots.firstFree(room, at("1600"), at("2400"), now)?.free, 13 * 60, "until the end of the look-up:");
+  equal(
+    [slots.hasReservation("2", at("1000"), at("1150")), slots.hasReservation("2", at("1000"), at("1200"))],
+    [false, true],
+  );
 });
 
 interface Oracle {

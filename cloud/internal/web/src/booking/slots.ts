@@ -48,9 +48,23 @@ export class Availability {
 
   /** The minutes for which the room is free from start on, at most the longest reservation; 0 if start is not free. */
   freeFrom(room: string, start: Minute, now: Minute): number {
+    return Math.min(this.freeSpan(room, start, now), longest);
+  }
+
+  /** The minutes for which the room is free from start on, as far as the look-ups reach. */
+  private freeSpan(room: string, start: Minute, now: Minute): number {
     let at = start;
-    while (at < start + longest && at < this.to && this.state(room, at, now) === "free") at += slot;
+    while (at < this.to && this.state(room, at, now) === "free") at += slot;
     return at - start;
+  }
+
+  /** Whether a part of the time from a minute until another is reserved. */
+  hasReservation(room: string, from: Minute, until: Minute): boolean {
+    for (let at = from; at < until; at += slot) {
+      const state = this.blocked.get(`${room}-${at}`);
+      if (state && state !== "closedTime" && state !== "breakTime") return true;
+    }
+    return false;
   }
 
   /** The state of the slot that ends the free time beginning at start. */
@@ -69,12 +83,12 @@ export class Availability {
   }
 
   /**
-   * The first start at or after from at which the room can be reserved, and how long it is free then. The current slot
-   * counts only while at least half of it is left.
+   * The first start at or after from at which the room can be reserved, and the minutes for which it is free from then
+   * on. The current slot counts only while at least half of it is left.
    */
   firstFree(room: Room, from: Minute, until: Minute, now: Minute): { start: Minute; free: number } | null {
     for (let at = now - from > slot / 2 ? from + slot : from; at < until; at += slot) {
-      if (this.lengths(room, at, now).length > 0) return { start: at, free: this.freeFrom(room.roomNo, at, now) };
+      if (this.lengths(room, at, now).length > 0) return { start: at, free: this.freeSpan(room.roomNo, at, now) };
     }
     return null;
   }

@@ -214,11 +214,26 @@ function availability(d: Day, room: Room, first: { start: Minute; free: number }
   if (!room.enabled) return t("disabled");
   if (!smallest(room)) return t("notForSale");
   if (!first) return t("full");
-  if (first.start <= d.now()) return t("freeNowFor", { length: span(first.free) });
-  return t("freeFor", { from: clockOf(first.start), length: span(first.free) });
+  return freeText(d, room.roomNo, first.start, first.free);
 }
 
-/** The day of a room as a line with free times coloured, in addition to the sentence below it. */
+const evening = 18 * 60; // minutes of the day
+
+/**
+ * Says when a room is free that is free for some minutes from start on: all day, for the rest of the day, only in the
+ * evening, or until the next reservation.
+ */
+function freeText(d: Day, no: string, start: Minute, free: number): string {
+  const reserved = (from: Minute, until: Minute) => d.slots().hasReservation(no, from, until);
+  const [from, length, now] = [clockOf(start), span(free), start <= d.now()];
+  if (reserved(start, d.date + day)) return now ? t("freeNowFor", { length }) : t("freeFor", { from, length });
+  if (now) return t("freeOn");
+  const first = Math.max(d.date, slotOf(d.now()));
+  if (start >= d.date + evening && reserved(first, start)) return t("freeEvening", { from });
+  return d.now() > d.date || reserved(d.date, start) ? t("freeFromOn", { from }) : t("freeAllDay");
+}
+
+/** The day of a room as a line with free times coloured and hours below, in addition to the sentence below it. */
 function strip(d: Day, room: Room): Child {
   const runs = [];
   for (let at = d.date; at < d.date + day; ) {
@@ -232,9 +247,12 @@ function strip(d: Day, room: Room): Child {
       runs.push(h("rect", { x: at - d.date, y: 0, width: to - at, height: 1 }));
     at = to;
   }
-  return h(
-    "svg",
-    { class: "strip", viewBox: `0 0 ${day} 1`, preserveAspectRatio: "none", "aria-hidden": "true" },
-    runs,
-  );
+  return [
+    h("svg", { class: "strip", viewBox: `0 0 ${day} 1`, preserveAspectRatio: "none", "aria-hidden": "true" }, runs),
+    h(
+      "span",
+      { class: "axis", "aria-hidden": "true" },
+      ["0", "6", "12", "18", "24"].map((hour) => h("i", null, hour)),
+    ),
+  ];
 }
