@@ -4,6 +4,9 @@ BIN     := bin
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
+# The encoders of photos are WebAssembly in every build; without the tag they would load libraries of the machine.
+export GOFLAGS += -tags=nodynamic
+
 .DEFAULT_GOAL := help
 .PHONY: $(shell awk -F: '/^[a-z-]+:/ {print $$1}' Makefile)
 

@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -121,6 +122,20 @@ func checkRules(t *testing.T, path, name, imported string) {
 		forbidden := imported == rule.imports || rule.imports == "*" && strings.Contains(strings.SplitN(imported, "/", 2)[0], ".")
 		if applies && forbidden {
 			t.Errorf("%s imports %s: %s", path, imported, rule.because)
+		}
+	}
+}
+
+// TestReleasesAreStatic checks that every way to build a release has the build tag without which the encoders of photos link the
+// program to the C library (package gallery).
+func TestReleasesAreStatic(t *testing.T) {
+	for _, name := range []string{"../Makefile", "../.goreleaser.yaml", "../deploy/Dockerfile", "../deploy/package.sh"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), "nodynamic") {
+			t.Errorf("%s builds without the tag nodynamic", name)
 		}
 	}
 }

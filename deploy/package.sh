@@ -11,6 +11,6 @@ for ARCH in amd64 arm64; do
 	BIN=$out/deb/$ARCH
 	export ARCH BIN
 	mkdir -p "$BIN"
-	CGO_ENABLED=0 GOARCH=$ARCH go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o "$BIN/yeolda" ./cloud/cmd/yeolda
+	CGO_ENABLED=0 GOARCH=$ARCH go build -tags nodynamic -trimpath -ldflags "-s -w -X main.version=$VERSION" -o "$BIN/yeolda" ./cloud/cmd/yeolda
 	go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0 package -f deploy/nfpm.yaml -p deb -t "$out/"
 done

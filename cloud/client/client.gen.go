@@ -1906,7 +1906,7 @@ type PhotoRequest struct {
 type PhotoSource struct {
 	Height int `json:"height"`
 
-	// URL A JPEG file beside the interface. Its content never changes.
+	// URL A photo beside the interface, in AVIF or WebP if Accept names them, otherwise in JPEG. Its content never changes.
 	URL   string `json:"url"`
 	Width int    `json:"width"`
 }

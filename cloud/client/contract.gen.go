@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "2f2622bcb2644672c3483a62e153fefe7f12c510501451f43e1e14d2923198d7"
+const Contract = "c4e452b95f19b99c886e16620439e080cdea65e2faa904f2340fa85eadeef8df"

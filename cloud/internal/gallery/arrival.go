@@ -34,7 +34,7 @@ func (s *Service) Arrival(ctx context.Context, branch booking.BranchID) ([]booki
 func (s *Service) AddStep(ctx context.Context, branch booking.Branch, text booking.Bilingual, upload []byte, by string) (id int64, err error) {
 	var files []File
 	if len(upload) > 0 {
-		if files, err = Encode(ctx, upload, widths...); err != nil {
+		if files, err = EncodeAll(ctx, upload, widths...); err != nil {
 			return 0, err
 		}
 	}
@@ -46,7 +46,7 @@ func (s *Service) AddStep(ctx context.Context, branch booking.Branch, text booki
 			return 0, err
 		}
 		for _, f := range files {
-			if err := postgres.AddArrivalFile(ctx, tx, id, f.PhotoFile, f.Data); err != nil {
+			if err := postgres.AddArrivalFile(ctx, tx, id, postgres.StoredPhoto(f)); err != nil {
 				return 0, err
 			}
 		}

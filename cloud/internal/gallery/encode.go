@@ -13,8 +13,9 @@ import (
 	_ "image/png" // a format of uploads
 	"slices"
 
+	"github.com/gen2brain/avif"
+	"github.com/gen2brain/webp" // a format of uploads, too
 	"golang.org/x/image/draw"
-	_ "golang.org/x/image/webp" // a format of uploads
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
@@ -36,29 +37,53 @@ const Card = 480
 // widths are those in which a room's photo is stored: for a thumbnail, a card, a phone's screen and a large one.
 var widths = []int{320, Card, 960, 1600}
 
-// quality of the JPEG files. On a phone's dense screen no difference to higher ones is visible.
-const quality = 72
+// Qualities of the files. On a phone's dense screen no difference to higher ones is visible.
+const (
+	quality     = 72
+	webpQuality = 72
+	avifQuality = 55
+	avifSpeed   = 8 // of 10
+)
+
+// maxAVIF is the largest width (pixels) in AVIF: its encoder needs 80 MB for 960 pixels and 300 MB for 1600.
+const maxAVIF = 960
 
 const nameBytes = 16 // of the hash in a file's name
+
+// uploads are the formats that are decoded; the packages know more.
+var uploads = []string{"jpeg", "png", "webp"}
 
 // File is a photo in one width.
 type File struct {
 	booking.PhotoFile
 	Data []byte // JPEG
+
+	// The same in smaller formats; nil where EncodeAll left one out.
+	WebP, AVIF []byte
 }
 
 // decoding bounds the memory: one photo is decoded at a time.
 var decoding = make(chan struct{}, 1)
 
+// EncodeAll returns the files of Encode, in WebP and up to maxAVIF in AVIF too where that is smaller.
+func EncodeAll(ctx context.Context, data []byte, widths ...int) ([]File, error) {
+	return encode(ctx, data, (*File).shrink, widths...)
+}
+
 // Encode returns a photo in each of the widths (pixels, the smallest first), turned as its EXIF orientation asks. A photo is
 // not enlarged: widths above its own are left out, except the smallest. It returns ErrPhoto, or the context's error.
 func Encode(ctx context.Context, data []byte, widths ...int) ([]File, error) {
+	return encode(ctx, data, func(*File, image.Image) error { return nil }, widths...)
+}
+
+// encode calls more for each file with its pixels, while no other photo is decoded.
+func encode(ctx context.Context, data []byte, more func(*File, image.Image) error, widths ...int) ([]File, error) {
 	if len(data) > MaxUpload {
 		return nil, ErrPhoto
 	}
 	size, format, err := image.DecodeConfig(bytes.NewReader(data))
 	long, short := max(size.Width, size.Height), min(size.Width, size.Height)
-	if err != nil || short < minSide || long > maxRatio*short || long > maxPixels/short {
+	if err != nil || !slices.Contains(uploads, format) || short < minSide || long > maxRatio*short || long > maxPixels/short {
 		return nil, ErrPhoto
 	}
 	select {
@@ -90,10 +115,40 @@ func Encode(ctx context.Context, data []byte, widths ...int) ([]File, error) {
 		}
 		sum := sha256.Sum256(encoded.Bytes())
 		name := hex.EncodeToString(sum[:nameBytes])
-		files = append(files, File{booking.PhotoFile{Name: name, Width: scaled.Bounds().Dx(), Height: scaled.Bounds().Dy()}, encoded.Bytes()})
+		file := File{PhotoFile: booking.PhotoFile{Name: name, Width: scaled.Bounds().Dx(), Height: scaled.Bounds().Dy()}, Data: encoded.Bytes()}
+		if err := more(&file, scaled); err != nil {
+			return nil, fmt.Errorf("gallery: encode: %w", err)
+		}
+		files = append(files, file)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 	}
 	slices.Reverse(files)
 	return files, nil
+}
+
+// shrink encodes a file in the formats that are smaller than JPEG.
+func (f *File) shrink(pixels image.Image) error {
+	var encoded bytes.Buffer
+	if err := webp.Encode(&encoded, pixels, webp.Options{Quality: webpQuality, Method: webp.DefaultMethod}); err != nil {
+		return err
+	}
+	smallest := len(f.Data)
+	if encoded.Len() < smallest {
+		f.WebP, smallest = bytes.Clone(encoded.Bytes()), encoded.Len()
+	}
+	if f.Width > maxAVIF {
+		return nil
+	}
+	encoded.Reset()
+	if err := avif.Encode(&encoded, pixels, avif.Options{Quality: avifQuality, QualityAlpha: avifQuality, Speed: avifSpeed}); err != nil {
+		return err
+	}
+	if encoded.Len() < smallest {
+		f.AVIF = bytes.Clone(encoded.Bytes())
+	}
+	return nil
 }
 
 // scale returns the photo on white, in a size that has the width after turning.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"image"
 	"image/color"
@@ -94,6 +95,38 @@ func TestEncode(t *testing.T) {
 		if !slices.Equal(got, tc.sizes) {
 			t.Errorf("%s: sizes %v, want %v", name, got, tc.sizes)
 		}
+	}
+}
+
+// TestEncodeAll checks that the formats show the same picture, and that AVIF is no format of uploads.
+func TestEncodeAll(t *testing.T) {
+	t.Parallel()
+	files, err := EncodeAll(t.Context(), withExif(t, striped(2000, 1000), 1), widths...)
+	if err != nil || len(files) != len(widths) {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, f := range files {
+		// Two colours are so few bytes that AVIF is not smaller in small widths.
+		if f.WebP == nil || f.AVIF == nil && f.Width == maxAVIF || f.AVIF != nil && f.Width > maxAVIF {
+			t.Errorf("%d pixels: AVIF of %d bytes, WebP of %d", f.Width, len(f.AVIF), len(f.WebP))
+		}
+		for _, data := range [][]byte{f.WebP, f.AVIF} {
+			if data == nil {
+				continue
+			}
+			picture, format, err := image.Decode(bytes.NewReader(data))
+			if err != nil || picture.Bounds().Dx() != f.Width || picture.Bounds().Dy() != f.Height || len(data) >= len(f.Data) {
+				t.Fatalf("%s of %d bytes for %d: %v", format, len(data), len(f.Data), err)
+			}
+			for x, want := range map[int]color.RGBA{5: {255, 0, 0, 255}, f.Width - 5: {0, 0, 255, 255}} {
+				if r, g, b, _ := picture.At(x, 5).RGBA(); far(r, want.R) || far(g, want.G) || far(b, want.B) {
+					t.Errorf("%s of %d pixels at %d: %d %d %d, want %v", format, f.Width, x, r>>8, g>>8, b>>8, want)
+				}
+			}
+		}
+	}
+	if _, err := EncodeAll(t.Context(), files[2].AVIF, widths...); !errors.Is(err, ErrPhoto) {
+		t.Errorf("an AVIF is uploaded: %v, want ErrPhoto", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -66,9 +67,26 @@ func (s *Service) Cover(ctx context.Context, room booking.RoomID) (*booking.Phot
 	return postgres.RoomCover(ctx, s.DB.Pool, room)
 }
 
-// File returns a stored JPEG file, or nil if there is none with that name.
-func (s *Service) File(ctx context.Context, name string) ([]byte, error) {
-	return postgres.PhotoFile(ctx, s.DB.Pool, name)
+// Media types of the files.
+const (
+	JPEG = "image/jpeg"
+	WebP = "image/webp"
+	AVIF = "image/avif"
+)
+
+// File returns a stored file in the smallest format that the client accepts, and its media type. data is nil if there is none
+// with that name.
+func (s *Service) File(ctx context.Context, name, accept string) (data []byte, mediaType string, err error) {
+	data, webp, avif, err := postgres.PhotoFile(ctx, s.DB.Pool, name, strings.Contains(accept, WebP), strings.Contains(accept, AVIF))
+	switch {
+	case avif:
+		mediaType = AVIF
+	case webp:
+		mediaType = WebP
+	default:
+		mediaType = JPEG
+	}
+	return data, mediaType, err
 }
 
 // Describe replaces description and amenities of a room. It returns a [booking.InvalidError].
@@ -95,7 +113,7 @@ func (s *Service) Describe(ctx context.Context, branch booking.Branch, room book
 
 // AddPhoto stores an uploaded photo after those of the room. It returns ErrPhoto or ErrFull.
 func (s *Service) AddPhoto(ctx context.Context, branch booking.Branch, room booking.Room, data []byte, alt booking.Bilingual, by string) (id int64, err error) {
-	files, err := Encode(ctx, data, widths...)
+	files, err := EncodeAll(ctx, data, widths...)
 	if err != nil {
 		return 0, err
 	}
@@ -114,7 +132,7 @@ func (s *Service) AddPhoto(ctx context.Context, branch booking.Branch, room book
 			return err
 		}
 		for _, f := range files {
-			if err := postgres.AddPhotoFile(ctx, tx, id, f.PhotoFile, f.Data); err != nil {
+			if err := postgres.AddPhotoFile(ctx, tx, id, postgres.StoredPhoto(f)); err != nil {
 				return err
 			}
 		}

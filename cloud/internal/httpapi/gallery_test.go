@@ -7,6 +7,7 @@ import (
 	"image/jpeg"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +73,29 @@ func roomPhotos(t *testing.T, s *servicetest.Stack) {
 	}
 	if decoded, err := jpeg.DecodeConfig(file.Body); err != nil || decoded.Width != 960 {
 		t.Errorf("file of %d pixels, %v, want 960", decoded.Width, err)
+	}
+	size := map[string]int64{}
+	for _, mediaType := range []string{"image/jpeg", "image/webp", "image/avif"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, pages+photo.Sources[2].URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Accept", mediaType+",*/*;q=0.8")
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Header.Get("Content-Type") != mediaType || !slices.Contains(answer.Header.Values("Vary"), "Accept") {
+			t.Errorf("accepting %s: %v", mediaType, answer.Header)
+		}
+		if decoded, format, err := image.DecodeConfig(answer.Body); err != nil || "image/"+format != mediaType || decoded.Width != 960 {
+			t.Errorf("accepting %s: %s of %d pixels, %v, want 960", mediaType, format, decoded.Width, err)
+		}
+		answer.Body.Close()
+		size[mediaType] = answer.ContentLength
+	}
+	if size["image/avif"] >= size["image/webp"] || size["image/webp"] >= size["image/jpeg"] {
+		t.Errorf("sizes %v, want AVIF below WebP below JPEG", size)
 	}
 	for _, path := range []string{"/photos/x.jpg", "/photos/" + strings.Repeat("0", 32) + ".jpg", strings.TrimSuffix(photo.Sources[0].URL, ".jpg"), "/photos/%00.jpg"} {
 		if missing := get(t, pages+path); missing.StatusCode != 404 {

@@ -49,8 +49,9 @@ func AddArrivalStep(ctx context.Context, q Querier, branch booking.BranchID, pos
 }
 
 // AddArrivalFile stores a file of a step's photo.
-func AddArrivalFile(ctx context.Context, q Querier, step int64, f booking.PhotoFile, data []byte) error {
-	_, err := q.Exec(ctx, `insert into arrival_photo_file (step_id, name, width, height, data) values ($1, $2, $3, $4, $5)`, step, f.Name, f.Width, f.Height, data)
+func AddArrivalFile(ctx context.Context, q Querier, step int64, f StoredPhoto) error {
+	_, err := q.Exec(ctx, `insert into arrival_photo_file (step_id, name, width, height, data, webp, avif) values ($1, $2, $3, $4, $5, $6, $7)`,
+		step, f.Name, f.Width, f.Height, f.Data, f.WebP, f.AVIF)
 	return err
 }
 

@@ -87,15 +87,23 @@ func RoomCover(ctx context.Context, q Querier, room booking.RoomID) (*booking.Ph
 	return &photo, nil
 }
 
-// PhotoFile returns the data of a stored file, or nil.
-func PhotoFile(ctx context.Context, q Querier, name string) (data []byte, err error) {
+// StoredPhoto is a photo in one width. WebP and AVIF may be nil.
+type StoredPhoto struct {
+	booking.PhotoFile
+	Data, WebP, AVIF []byte
+}
+
+// PhotoFile returns the data of a stored file, or nil: in AVIF or WebP if that is accepted and stored, otherwise in JPEG.
+func PhotoFile(ctx context.Context, q Querier, name string, acceptWebP, acceptAVIF bool) (data []byte, webp, avif bool, err error) {
+	const file = `select coalesce(case when $3 then avif end, case when $2 then webp end, data) as data,
+		$2 and webp is not null as webp, $3 and avif is not null as avif from `
 	err = q.QueryRow(ctx, `
-		(select data from room_photo_file where name = $1 limit 1) union all
-		(select data from arrival_photo_file where name = $1 limit 1) limit 1`, name).Scan(&data)
+		(`+file+`room_photo_file where name = $1 limit 1) union all
+		(`+file+`arrival_photo_file where name = $1 limit 1) limit 1`, name, acceptWebP, acceptAVIF).Scan(&data, &webp, &avif)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
+		return nil, false, false, nil
 	}
-	return data, err
+	return data, webp, avif, err
 }
 
 // PutRoomProfile stores description and amenities of a room.
@@ -125,8 +133,9 @@ func AddPhoto(ctx context.Context, q Querier, room booking.RoomID, alt booking.B
 }
 
 // AddPhotoFile stores a file of a photo.
-func AddPhotoFile(ctx context.Context, q Querier, photo int64, f booking.PhotoFile, data []byte) error {
-	_, err := q.Exec(ctx, `insert into room_photo_file (photo_id, name, width, height, data) values ($1, $2, $3, $4, $5)`, photo, f.Name, f.Width, f.Height, data)
+func AddPhotoFile(ctx context.Context, q Querier, photo int64, f StoredPhoto) error {
+	_, err := q.Exec(ctx, `insert into room_photo_file (photo_id, name, width, height, data, webp, avif) values ($1, $2, $3, $4, $5, $6, $7)`,
+		photo, f.Name, f.Width, f.Height, f.Data, f.WebP, f.AVIF)
 	return err
 }
 

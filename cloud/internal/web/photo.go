@@ -2,18 +2,21 @@ package web
 
 import (
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/yeolda/yeolda/cloud/internal/gallery"
 )
 
-// servePhoto serves a photo of a room. Its name is a hash of its content, so browsers may keep it permanently.
+// servePhoto serves a photo of a room in the smallest format that the client accepts. Its name is a hash of its content, so
+// browsers may keep it permanently.
 func (s *site) servePhoto(w http.ResponseWriter, r *http.Request) {
 	name, ok := strings.CutSuffix(r.PathValue("name"), gallery.Suffix)
 	var photo []byte
+	var mediaType string
 	if ok && gallery.ValidName(name) {
 		var err error
-		if photo, err = s.Photo(r.Context(), name); err != nil {
+		if photo, mediaType, err = s.Photo(r.Context(), name, r.Header.Get("Accept")); err != nil {
 			s.fail(w, r, "photo", err)
 			return
 		}
@@ -25,5 +28,6 @@ func (s *site) servePhoto(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	header.Set("Content-Security-Policy", "default-src 'none'")
-	asset{body: photo, zipped: photo, mediaType: "image/jpeg", etag: `"` + name + `"`}.serve(w, r)
+	header.Set("Vary", "Accept")
+	asset{body: photo, zipped: photo, mediaType: mediaType, etag: `"` + name + "-" + path.Base(mediaType) + `"`}.serve(w, r)
 }
