@@ -295,7 +295,11 @@ func TestWebPurchase(t *testing.T) {
 		p.look("home-en", phone)
 		p.press("Yeolda Gangnam")
 		p.see("which day?")
-		p.press("Tomorrow")
+		// Each label is one line, so that the days of a week have one height.
+		if rows := value[int](p, `new Set([...document.querySelectorAll(".day-chip")].map(c => c.offsetHeight)).size`); rows != 1 {
+			t.Errorf("the chips of the days have %d heights, want 1", rows)
+		}
+		p.press(currentSlot().In(seoul).AddDate(0, 0, 1).Format("Mon"))
 		p.see("Which room would you like?")
 		p.look("rooms-en")
 		p.press("Room 5")

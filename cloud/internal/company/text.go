@@ -24,7 +24,7 @@ import (
 
 // shippedVersions are the versions of the texts in this directory, the newest first. Guests have agreed to each of them, so a
 // change of a text is a new version, and the directory of the version before keeps the texts that have changed since.
-var shippedVersions = []string{"2026-11-23", "2026-11-22"}
+var shippedVersions = []string{"2026-11-24", "2026-11-23", "2026-11-22"}
 
 // Errors of texts.
 var (

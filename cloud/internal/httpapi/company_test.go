@@ -59,7 +59,7 @@ func TestCompany(t *testing.T) {
 	pages := s.Root
 	var now profile
 	hq.Get("/v2/admin/company").OK(t).Into(t, &now)
-	if len(now.Missing) != 8 || now.Logo != nil || now.LegalVersion != "2026-11-23" {
+	if len(now.Missing) != 8 || now.Logo != nil || now.LegalVersion != "2026-11-24" {
 		t.Fatalf("at first: %+v", now)
 	}
 	set := func(company, brand map[string]string) map[string]any {
@@ -158,13 +158,13 @@ func TestLegalTexts(t *testing.T) {
 		return l
 	}
 	shipped := read("")
-	if shipped.Version != "2026-11-23" || shipped.EffectiveFrom != "2026-11-23" || !shipped.Current || !strings.Contains(shipped.Terms.Ko, "<h2>제4조") || !strings.Contains(shipped.Privacy.En, "<h2>") {
+	if shipped.Version != "2026-11-24" || shipped.EffectiveFrom != "2026-11-24" || !shipped.Current || !strings.Contains(shipped.Terms.Ko, "<h2>제4조") || !strings.Contains(shipped.Privacy.En, "<h2>") {
 		t.Fatalf("shipped: %+v", shipped)
 	}
 	hq.Put("/v2/admin/company", map[string]any{"company": map[string]string{"name": "<b>달</b>"}, "brand": map[string]string{}}).OK(t)
 	hq.Post("/v2/admin/company/texts", map[string]string{"version": "2027-01-01", "termsKo": "## 목적\n\n{company} **약관** <script>alert(1)</script> [x](javascript:alert(1)) ![y](data:text/html,z) <img src=x onerror=alert(1)>\n\n문의: {phone}, {email}\n"}).OK(t)
 	now := read("")
-	if now.Version != "2027-01-01" || !now.Current || len(now.Versions) != 3 || now.Privacy.Ko == "" {
+	if now.Version != "2027-01-01" || !now.Current || len(now.Versions) != 4 || now.Privacy.Ko == "" {
 		t.Fatalf("new: %+v", now)
 	}
 	for _, bad := range []string{"<script", "javascript:", "onerror", "<b>", "data:text"} {
@@ -177,7 +177,7 @@ func TestLegalTexts(t *testing.T) {
 	}
 	for _, version := range []string{"2026-11-23", "2026-11-22"} {
 		old := read(version)
-		if old.Current || old.Version != version || !strings.Contains(old.Terms.Ko, "제4조") || strings.Contains(old.Terms.Ko, "지점의 환불 규정") != (version == "2026-11-23") {
+		if old.Current || old.Version != version || !strings.Contains(old.Terms.Ko, "제4조") || strings.Contains(old.Terms.Ko, "지점의 환불 규정") != (version == "2026-11-23") || strings.Contains(old.Privacy.Ko, "100 m") {
 			t.Errorf("the old version: %+v", old)
 		}
 	}

@@ -83,8 +83,8 @@ func dayPath(b openBranch, day time.Time) string { return b.Path() + "/" + day.F
 
 func chipOf(speech speech, b openBranch, days map[string]calendarDay, day time.Time, i int) dayView {
 	label := speech.Weekday(day.Weekday())
-	if i < 2 {
-		label = speech.say([]string{"today", "tomorrow"}[i])
+	if near := []string{"today", "tomorrow"}; i < len(near) && speech.say(near[i]) != "" {
+		label = speech.say(near[i])
 	}
 	return dayView{
 		Path: dayPath(b, day), Label: label, Number: strconv.Itoa(day.Day()), Text: speech.Date(day),

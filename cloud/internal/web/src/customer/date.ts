@@ -59,7 +59,8 @@ const daysOf = async (b: Branch, months: string[]): Promise<Map<string, Calendar
 function chips(b: Branch, today: Minute, last: Minute): Child {
   const days = Array.from({ length: week }, (_, i) => today + i * day).filter((m) => m <= last);
   const months = resource(() => daysOf(b, [...new Set(days.map(monthOf))]));
-  const label = (m: Minute, i: number) => (i === 0 ? t("today") : i === 1 ? t("tomorrow") : weekdayText(weekday(m)));
+  const near = [t("today"), t("tomorrow")];
+  const label = (m: Minute, i: number) => near[i] || weekdayText(weekday(m));
   return h(
     "ul",
     { class: "day-chips" },

@@ -66,7 +66,8 @@ export const en: Texts = {
 
   dateTitle: "which day?",
   today: "Today",
-  tomorrow: "Tomorrow",
+  // Empty: the day of the week is shown, because the word is wider than a seventh of a phone.
+  tomorrow: "",
   previousMonth: "Previous month",
   nextMonth: "Next month",
   monthTitle: "{month}/{year}",
