@@ -14,6 +14,7 @@ export YEOLDA_HTTP_ADDR=${YEOLDA_HTTP_ADDR:-127.0.0.1:8080}
 export YEOLDA_MQTT_ADDR=${YEOLDA_MQTT_ADDR:-127.0.0.1:1883}
 export YEOLDA_SANDBOX_ADDR=${YEOLDA_SANDBOX_ADDR:-127.0.0.1:8090}
 export YEOLDA_SIM_ADDR=${YEOLDA_SIM_ADDR:-127.0.0.1:8070}
+export YEOLDA_STAGE_ORIGIN=${YEOLDA_STAGE_ORIGIN-http://$YEOLDA_SIM_ADDR} # shows the pages in frames
 export YEOLDA_DATA_DIR=${YEOLDA_DATA_DIR:-./data}
 export YEOLDA_STEP_UP_AFTER=${YEOLDA_STEP_UP_AFTER:-0s}
 export YEOLDA_WEBHOOK_ALLOW=${YEOLDA_WEBHOOK_ALLOW-127.0.0.0/8} # receivers on this machine
@@ -75,6 +76,7 @@ cat <<END
 
   Yeolda is running.
 
+  Stage       http://$YEOLDA_SIM_ADDR/stage      (guest, console, doors and messages side by side)
   API         http://$YEOLDA_HTTP_ADDR/api      (pages at http://$YEOLDA_HTTP_ADDR/)
   Sandbox     http://$YEOLDA_SANDBOX_ADDR/      (payments, messages, partner channel)
   Simulator   http://$YEOLDA_SIM_ADDR/      (doors, air conditioners, sensors, faults)

@@ -38,9 +38,10 @@ type settings struct {
 	PartnerID       string   `name:"partner-id" env:"YEOLDA_PARTNER_ID" placeholder:"ID" help:"Name of the service at the partner channel (default: the demo one)."`
 	PartnerSecrets  []string `name:"partner-secret" env:"YEOLDA_PARTNER_SECRET" placeholder:"SECRET" help:"Secret of the partner channel; of several the first one signs (default: the demo secret)."`
 
-	StateFile string `env:"YEOLDA_SANDBOX_STATE_FILE" type:"path" placeholder:"FILE" help:"Keep payments, messages and bookings over a restart (default: in memory)."`
-	LogLevel  string `env:"YEOLDA_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Lowest level that is logged: ${enum}."`
-	ReadyFile string `hidden:"" type:"path" help:"Written with the addresses once both are open."`
+	StateFile   string `env:"YEOLDA_SANDBOX_STATE_FILE" type:"path" placeholder:"FILE" help:"Keep payments, messages and bookings over a restart (default: in memory)."`
+	StageOrigin string `env:"YEOLDA_STAGE_ORIGIN" placeholder:"ORIGIN" help:"Origin of the simulator, whose stage shows the pages in frames."`
+	LogLevel    string `env:"YEOLDA_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Lowest level that is logged: ${enum}."`
+	ReadyFile   string `hidden:"" type:"path" help:"Written with the addresses once both are open."`
 }
 
 func main() {
@@ -76,7 +77,7 @@ func run(ctx context.Context, cfg settings) error {
 		MessageKey: cfg.MessageKey, MessageSecret: cfg.MessageSecret,
 		PartnerID: cfg.PartnerID, PartnerSecret: partnerSecret,
 		WebhookURL: cfg.WebhookURL, PartnerURL: cfg.PartnerURL,
-		StateFile: cfg.StateFile, Logger: log,
+		StateFile: cfg.StateFile, StageOrigin: cfg.StageOrigin, Logger: log,
 	})
 	if err != nil {
 		return err

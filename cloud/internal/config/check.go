@@ -55,6 +55,9 @@ func (s Settings) validateMode(problem report) {
 	if s.Demo() {
 		return
 	}
+	if s.Sandbox.StageOrigin != "" {
+		problem("YEOLDA_STAGE_ORIGIN", "is for demos: in production no other site may show the pages in a frame")
+	}
 	mail := s.Messages.SMTPURL != "" && s.Messages.SMTPURL != Off
 	for _, required := range []struct {
 		variable string

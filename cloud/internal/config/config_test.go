@@ -164,6 +164,13 @@ func named(t *testing.T, err error) []string {
 	return variables
 }
 
+func TestProductionRejectsFrames(t *testing.T) {
+	framed := parsedIn(t, append(slices.Collect(maps.Values(production())), "--stage-origin=http://127.0.0.1:8070"))
+	if got := named(t, framed.Effective().Check()); !slices.Equal(got, []string{"YEOLDA_STAGE_ORIGIN"}) {
+		t.Errorf("problems %v, want that of YEOLDA_STAGE_ORIGIN", got)
+	}
+}
+
 func TestProductionRejectsDemoSecrets(t *testing.T) {
 	for _, variable := range settings(t).Effective().DemoSecrets() {
 		demo := settings(t).Effective()

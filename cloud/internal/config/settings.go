@@ -130,10 +130,12 @@ type Messages struct {
 	SolapiTemplates map[string]string `env:"YEOLDA_SOLAPI_TEMPLATES" placeholder:"NAME/LANGUAGE=ID;..." help:"Approved AlimTalk templates, such as login-code/ko=KA01TP...; others go out as text messages."`
 }
 
-// Sandbox holds the addresses of yeolda-sandbox.
+// Sandbox holds the addresses of yeolda-sandbox and of the simulator's stage.
 type Sandbox struct {
 	Addr     string `name:"sandbox-addr" env:"YEOLDA_SANDBOX_ADDR" default:"127.0.0.1:8090" help:"HTTP address of yeolda-sandbox."`
 	SMTPAddr string `name:"sandbox-smtp-addr" env:"YEOLDA_SANDBOX_SMTP_ADDR" default:"127.0.0.1:8025" help:"SMTP address of yeolda-sandbox."`
+
+	StageOrigin string `env:"YEOLDA_STAGE_ORIGIN" placeholder:"ORIGIN" help:"Origin of the simulator, whose stage shows the pages in frames (demo only)."`
 }
 
 // Webhooks limits the receivers of events.

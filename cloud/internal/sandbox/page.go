@@ -18,24 +18,28 @@ var widgetPage = template.Must(template.ParseFS(pageFiles, "page/widget.html"))
 
 // pageRoutes registers the browser pages: the overview, the payment widget and its SDK.
 func (s *Sandbox) pageRoutes(mux *http.ServeMux) {
-	mux.Handle("GET /{$}", pageFile("page/index.html"))
-	mux.Handle("GET /page/index.js", pageFile("page/index.js"))
-	mux.Handle("GET /page/style.css", pageFile("page/style.css"))
-	mux.Handle("GET /v2/standard", pageFile("page/standard.js"))
+	mux.Handle("GET /{$}", s.pageFile("page/index.html"))
+	mux.Handle("GET /page/index.js", s.pageFile("page/index.js"))
+	mux.Handle("GET /page/style.css", s.pageFile("page/style.css"))
+	mux.Handle("GET /v2/standard", s.pageFile("page/standard.js"))
 	mux.HandleFunc("GET /sandbox/widget", s.showWidget)
 	mux.HandleFunc("POST /sandbox/widget", s.useWidget)
 }
 
-func pageFile(name string) http.HandlerFunc {
+func (s *Sandbox) pageFile(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		pageHeaders(w)
+		s.pageHeaders(w)
 		http.ServeFileFS(w, r, pageFiles, name)
 	}
 }
 
-func pageHeaders(w http.ResponseWriter) {
+func (s *Sandbox) pageHeaders(w http.ResponseWriter) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'; base-uri 'none'")
+	frame := "'none'"
+	if s.opts.StageOrigin != "" {
+		frame = s.opts.StageOrigin
+	}
+	h.Set("Content-Security-Policy", "default-src 'self'; frame-ancestors "+frame+"; base-uri 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-cache")
 }
@@ -66,7 +70,7 @@ func (s *Sandbox) showWidget(w http.ResponseWriter, r *http.Request) {
 	if !slices.Contains(methods, method) {
 		method = MethodCard
 	}
-	pageHeaders(w)
+	s.pageHeaders(w)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	err = widgetPage.Execute(w, map[string]any{
 		"Payment": p, "OrderName": p.OrderName, "Price": thousands(p.TotalAmount), "SuccessURL": success, "FailURL": fail,

@@ -83,6 +83,8 @@ type Options struct {
 	// about two days.)
 	RefundDelay time.Duration
 
+	StageOrigin string // may show the pages in a frame; empty: none may
+
 	StateFile string           // file that preserves the state across restarts; empty keeps it in memory
 	Now       func() time.Time // nil means time.Now
 	Logger    *slog.Logger     // nil discards log messages

@@ -39,14 +39,15 @@ func widget(set config.Settings) web.Widget {
 // pages returns the handler of everything outside /api.
 func (s *Service) pages(api *httpapi.API, below http.Handler) (http.Handler, error) {
 	return web.New(web.Options{
-		Data:      dataOf(below),
-		PublicURL: s.settings.HTTP.PublicURL,
-		Company:   s.company.Current,
-		Widget:    widget(s.settings),
-		Keys:      web.Keys{Find: s.findKey, Unlock: s.access.Request, Why: s.whyKey, Await: s.awaitDoor(api)},
-		Photo:     api.Gallery.File,
-		Log:       s.log,
-		Now:       s.now,
+		Data:        dataOf(below),
+		PublicURL:   s.settings.HTTP.PublicURL,
+		StageOrigin: s.settings.Sandbox.StageOrigin,
+		Company:     s.company.Current,
+		Widget:      widget(s.settings),
+		Keys:        web.Keys{Find: s.findKey, Unlock: s.access.Request, Why: s.whyKey, Await: s.awaitDoor(api)},
+		Photo:       api.Gallery.File,
+		Log:         s.log,
+		Now:         s.now,
 	})
 }
 

@@ -272,7 +272,7 @@ func (s *site) writeKey(w http.ResponseWriter, r *http.Request, status int, view
 	}
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Content-Security-Policy", inlinePolicy(style, s.keyPage.script))
+	header.Set("Content-Security-Policy", s.policy.inline(style, s.keyPage.script))
 	header.Set("Cache-Control", "no-store")
 	header.Set("Referrer-Policy", "no-referrer") // the address contains the key
 	header.Set("X-Robots-Tag", "noindex")

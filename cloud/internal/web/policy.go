@@ -13,11 +13,17 @@ import (
 type policy struct {
 	page    string
 	payment string
+	frame   string // the directive of who may show the pages in a frame
 }
 
-const basePolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+const basePolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
 
-func newPolicy(publicURL string, widget Widget) policy {
+// newPolicy returns the policies of a site. stage is the origin that may show it in a frame; empty: none.
+func newPolicy(publicURL string, widget Widget, stage string) policy {
+	frame := "frame-ancestors 'none'"
+	if stage != "" {
+		frame = "frame-ancestors " + stage
+	}
 	script := widget.ScriptURL
 	if u, err := url.Parse(script); err == nil {
 		script = u.Scheme + "://" + u.Host
@@ -30,10 +36,10 @@ func newPolicy(publicURL string, widget Widget) policy {
 		"connect-src 'self' " + others,
 		"img-src 'self' data: " + others,
 		"style-src 'self' 'unsafe-inline'", // the widget adds inline styles to its frames
-		"object-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+		"object-src 'none'; base-uri 'none'; " + frame,
 		"form-action 'self' " + others,
 	}, "; ")
-	p := policy{page: basePolicy, payment: payment}
+	p := policy{page: basePolicy + frame, payment: payment, frame: frame}
 	if strings.HasPrefix(publicURL, "https:") {
 		p.page += "; upgrade-insecure-requests"
 		p.payment += "; upgrade-insecure-requests"
@@ -41,12 +47,12 @@ func newPolicy(publicURL string, widget Widget) policy {
 	return p
 }
 
-// inlinePolicy allows exactly the given inline style and script, and scripts of this site.
-func inlinePolicy(style, script string) string {
+// inline allows exactly the given inline style and script, and scripts of this site.
+func (p policy) inline(style, script string) string {
 	return strings.Join([]string{
 		"default-src 'none'", "style-src " + hashSource(style), "script-src 'self' " + hashSource(script),
 		"connect-src 'self'; img-src 'self'; manifest-src 'self'; worker-src 'self'",
-		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		"form-action 'self'; base-uri 'none'; " + p.frame,
 	}, "; ")
 }
 

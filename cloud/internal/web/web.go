@@ -18,11 +18,12 @@ import (
 
 // Options configures the pages.
 type Options struct {
-	PublicURL string // the address at which customers reach the service, without a trailing slash
-	Company   func(context.Context) company.Snapshot
-	Widget    Widget
-	Keys      Keys
-	Photo     func(ctx context.Context, name, accept string) (data []byte, mediaType string, err error) // in a format of an Accept header; nil: none
+	PublicURL   string // the address at which customers reach the service, without a trailing slash
+	StageOrigin string // may show the pages in a frame; empty: none may
+	Company     func(context.Context) company.Snapshot
+	Widget      Widget
+	Keys        Keys
+	Photo       func(ctx context.Context, name, accept string) (data []byte, mediaType string, err error) // in a format of an Accept header; nil: none
 
 	// Data returns the data of a public GET of the interface, such as /v2/site, for the client and the language of a request. It
 	// returns ErrNoData if the service has nothing there.
@@ -148,7 +149,7 @@ func New(o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &site{Options: o, made: made, policy: newPolicy(o.PublicURL, o.Widget)}
+	s := &site{Options: o, made: made, policy: newPolicy(o.PublicURL, o.Widget, o.StageOrigin)}
 	return s.routes(), nil
 }
 

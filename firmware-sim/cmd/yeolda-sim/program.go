@@ -23,6 +23,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
 	"github.com/yeolda/yeolda/firmware-sim/internal/hardware"
 	"github.com/yeolda/yeolda/firmware-sim/internal/panel"
+	"github.com/yeolda/yeolda/firmware-sim/internal/stage"
 )
 
 // connection holds the settings that all commands share.
@@ -81,6 +82,7 @@ type program struct {
 	startEvery time.Duration
 	log        *slog.Logger
 	agentLog   *slog.Logger
+	stage      *stage.Stage // nil: none
 }
 
 // run serves the panel and runs the branches until ctx ends.
@@ -118,8 +120,15 @@ func (p *program) run(ctx context.Context) error {
 		return fmt.Errorf("panel: %w", err)
 	}
 	shown := panel.New(branches, feed)
+	handler := http.NewServeMux()
+	handler.Handle("/", shown.Handler())
+	if p.stage != nil {
+		p.stage.Simulator = "http://" + listener.Addr().String()
+		handler.Handle("/stage", p.stage.Handler())
+		handler.Handle("/stage/", p.stage.Handler())
+	}
 	server := &http.Server{
-		Handler: shown.Handler(), ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
+		Handler: handler, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
 		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
 	}
 	address := listener.Addr().String()

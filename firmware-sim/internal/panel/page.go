@@ -10,9 +10,9 @@ import (
 //go:embed page
 var files embed.FS
 
-// policy allows the page its own files and its own socket only.
+// policy allows the page its own files and its own socket only, and the stage beside it to show it.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 
 // page serves the live page.
 func page(r chi.Router) {

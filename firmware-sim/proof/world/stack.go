@@ -89,6 +89,7 @@ func StartStack(ctx context.Context, options StackOptions) (*Stack, error) {
 		"YEOLDA_SIM_ADDR="+addresses[3], "YEOLDA_METRICS_ADDR="+addresses[4], "YEOLDA_SANDBOX_SMTP_ADDR="+addresses[5],
 		"YEOLDA_DATA_DIR="+filepath.Join(options.Dir, "data"), "YEOLDA_COOKIE_SECURE=false",
 		"YEOLDA_STEP_UP_AFTER=0s", // sessions of long runs
+		"YEOLDA_STAGE_ORIGIN="+s.SimAt, "YEOLDA_STAGE_PACE=0s",
 	)
 	s.addSettings()
 	if err := s.start(ctx); err != nil {

@@ -184,7 +184,7 @@ function draw(id, list, make, empty) {
   if (shown[id] === text) return;
   shown[id] = text;
   $(id).replaceChildren(
-    ...(list.length ? list.map(make) : [el(id === "calls" ? "tr" : "p", { className: "empty" }, empty)]),
+    ...(list.length ? list.map(make) : [el(id === "call-list" ? "tr" : "p", { className: "empty" }, empty)]),
   );
 }
 
@@ -202,12 +202,12 @@ async function refresh() {
     $("charged").textContent = won(ledger.charged);
     $("refunded").textContent = won(ledger.refunded);
     $("net").textContent = won(ledger.charged - ledger.refunded);
-    draw("calls", ledger.calls.reverse(), row, "");
-    draw("payments", payments.payments.reverse(), payment, "아직 결제가 없습니다.");
-    draw("messages", messages.messages.reverse(), message, "아직 메시지가 없습니다.");
+    draw("call-list", ledger.calls.reverse(), row, "");
+    draw("payment-list", payments.payments.reverse(), payment, "아직 결제가 없습니다.");
+    draw("message-list", messages.messages.reverse(), message, "아직 메시지가 없습니다.");
     draw("bookings", bookings.bookings.reverse(), booking, "채널 예약이 없습니다.");
     draw("blocks", blocks.blocks, block, "막힌 시간이 없습니다.");
-    draw("faults", faults.faults, fault, "걸린 고장이 없습니다.");
+    draw("fault-list", faults.faults, fault, "걸린 고장이 없습니다.");
     $("live").textContent = "";
   } catch {
     $("live").textContent = "샌드박스와 연결이 끊어졌습니다. 다시 연결하는 중입니다.";
@@ -233,6 +233,18 @@ onSubmit("new-booking", "/sandbox/channel/bookings", ({ start, end, ...f }) => (
 onSubmit("new-fault", "/sandbox/faults", (f) => ({ ...f, times: Number(f.times), delayMs: Number(f.delayMs) }));
 $("clear-faults").addEventListener("click", () => act("DELETE", "/sandbox/faults"));
 $("to").addEventListener("input", refresh);
+$("to").value = new URLSearchParams(location.search).get("to") ?? "";
+
+/** Shows the tab that the address names, the payments otherwise. */
+function choose() {
+  const tabs = /** @type {HTMLAnchorElement[]} */ ([...document.querySelectorAll(".tabs a")]);
+  const parts = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("[data-tab]")]);
+  const chosen = tabs.find((tab) => tab.hash === location.hash) ?? tabs[0];
+  for (const tab of tabs) tab.ariaCurrent = tab === chosen ? "page" : null;
+  for (const part of parts) part.hidden = `#${part.dataset.tab}` !== chosen.hash;
+}
+addEventListener("hashchange", choose);
+choose();
 
 refresh();
 setInterval(() => {

@@ -1,0 +1,132 @@
+// The stage: buttons that play scenes, and frames that show the service, the sandbox and the simulator.
+
+const words = {
+  ko: {
+    title: "열다 무대",
+    scenes: "장면",
+    story: "이야기",
+    hint: "위의 장면을 하나 누르면 실제 서비스에서 펼쳐져요. 그 사이에도 모든 화면을 직접 누를 수 있어요.",
+    phone: "손님의 휴대폰",
+    console: "관리자 콘솔",
+    messages: "메시지",
+    plan: "지점 도면",
+    language: "English",
+    open: "예약하고 열기",
+    stuck: "걸린 잠금장치",
+    offline: "끊긴 지점",
+    deposit: "늦은 입금",
+    move: "옮겨진 예약",
+    race: "두 손님, 한 시간",
+    busy: "다른 장면이 끝난 다음에 눌러 주세요.",
+    lost: "시뮬레이터에 연결할 수 없어요.",
+  },
+  en: {
+    title: "Yeolda on stage",
+    scenes: "Scenes",
+    story: "Story",
+    hint: "Press a scene above: it plays on the running service. You can use every frame meanwhile.",
+    phone: "The guest's phone",
+    console: "Console",
+    messages: "Messages",
+    plan: "Floor plan",
+    language: "한국어",
+    open: "Buy and open",
+    stuck: "A stuck lock",
+    offline: "A branch goes offline",
+    deposit: "A late deposit",
+    move: "Moved under the guest",
+    race: "Two buyers, one slot",
+    busy: "Another scene is being played.",
+    lost: "The simulator cannot be reached.",
+  },
+};
+const names = ["open", "stuck", "offline", "deposit", "move", "race"];
+
+/** @type {"ko" | "en"} */
+let language = navigator.language.startsWith("ko") ? "ko" : "en";
+/** @type {{ko: string, en: string, failed?: boolean}[]} */
+let told = [];
+let playing = "";
+
+/** @param {string} id */
+const find = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+/** @param {string} word */
+const text = (word) => words[language][/** @type {keyof typeof words.ko} */ (word)];
+
+function draw() {
+  document.documentElement.lang = language;
+  document.title = text("title");
+  /** @param {string} selector */
+  const all = (selector) => /** @type {HTMLElement[]} */ ([...document.querySelectorAll(selector)]);
+  for (const e of all("[data-word]")) e.textContent = text(e.dataset.word);
+  for (const e of all("[data-label]")) e.setAttribute("aria-label", text(e.dataset.label));
+  for (const e of all("[data-frame]")) e.title = text(e.dataset.frame);
+  find("language").textContent = text("language");
+  find("language").lang = language === "ko" ? "en" : "ko";
+  find("scenes").replaceChildren(
+    ...names.map((name) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = text(name);
+      button.disabled = playing !== "";
+      button.setAttribute("aria-pressed", String(playing === name));
+      button.addEventListener("click", () => void play(name));
+      return button;
+    }),
+  );
+  find("steps").replaceChildren(
+    ...told.map((step) => {
+      const item = document.createElement("li");
+      item.textContent = step[language];
+      item.classList.toggle("failed", Boolean(step.failed));
+      return item;
+    }),
+  );
+}
+
+/** @param {Record<string, string>} [frames] */
+function show(frames = {}) {
+  for (const [name, address] of Object.entries(frames)) {
+    /** @type {HTMLIFrameElement} */ (document.querySelector(`[data-frame="${name}"]`)).src = address;
+  }
+}
+
+/** @param {string} problem */
+const failed = (problem) => told.push({ ko: words.ko[problem], en: words.en[problem], failed: true });
+
+/** Plays a scene: the answer is one step a line. @param {string} name */
+async function play(name) {
+  playing = name;
+  told = [];
+  draw();
+  try {
+    const answer = await fetch(`/stage/scenes/${name}`, { method: "POST" });
+    if (!answer.ok || !answer.body) failed("busy");
+    else {
+      let rest = "";
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let part = await reader.read(); !part.done; part = await reader.read()) {
+        const lines = (rest + part.value).split("\n");
+        rest = lines.pop() ?? "";
+        for (const step of lines.map((line) => JSON.parse(line))) {
+          told.push(step);
+          show(step.frames);
+          draw();
+        }
+      }
+    }
+  } catch {
+    failed("lost");
+  }
+  playing = "";
+  draw();
+}
+
+find("language").addEventListener("click", () => {
+  language = language === "ko" ? "en" : "ko";
+  draw();
+});
+draw();
+fetch("/stage/frames")
+  .then((answer) => answer.json())
+  .then(show);
