@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -22,6 +23,9 @@ import (
 var chapterFiles embed.FS
 
 var markdown = goldmark.New(goldmark.WithExtensions(extension.Table))
+
+// firstChapter is the page that [DocsPath] itself shows.
+const firstChapter = "start.md"
 
 // chapterPage is what the template of a page shows.
 type chapterPage struct {
@@ -79,7 +83,11 @@ func chapterBodies() (bodies map[string]string, links []chapterLink, err error) 
 		}
 		title, _, _ := strings.Cut(strings.TrimPrefix(string(text), "# "), "\n")
 		link := chapterLink{Path: path.Join(DocsPath, strings.TrimSuffix(entry.Name(), ".md")), Title: title}
-		links, bodies[link.Path] = append(links, link), body.String()
+		at := len(links)
+		if entry.Name() == firstChapter {
+			link.Path, at = DocsPath, 0
+		}
+		links, bodies[link.Path] = slices.Insert(links, at, link), body.String()
 	}
 	agents := chapterLink{Path: path.Join(DocsPath, "agents"), Title: "Agent protocol"}
 	if bodies[agents.Path], err = agentProtocol(protocol.AsyncAPI); err != nil {

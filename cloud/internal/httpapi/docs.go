@@ -27,15 +27,18 @@ func (a *API) openAPI(w http.ResponseWriter, r *http.Request) error {
 // DocsPath is where [Docs] is mounted.
 const DocsPath = "/docs"
 
-// Docs serves a page that shows openapi.yaml and sends requests from it, and the chapters for integrators. All of its files are
-// part of this program.
+// referencePath shows openapi.yaml.
+const referencePath = DocsPath + "/api"
+
+// Docs serves the chapters for integrators, of which the first is at [DocsPath] itself, and a page that shows openapi.yaml and
+// sends requests from it. All of its files are part of this program.
 func Docs() (http.Handler, error) {
 	chapters, err := Chapters()
 	if err != nil {
 		return nil, err
 	}
 	page := v5emb.NewHandlerWithConfig(swgui.Config{
-		Title: "Yeolda API", SwaggerJSON: "/api/openapi.yaml", BasePath: DocsPath,
+		Title: "Yeolda API", SwaggerJSON: "/api/openapi.yaml", BasePath: referencePath,
 		SettingsUI: map[string]string{"tryItOutEnabled": "false", "defaultModelsExpandDepth": "0"},
 	})
 	policy := docsPolicy(page)
@@ -57,7 +60,7 @@ var inlineScript = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
 // page sets them on single elements, which hashes cannot cover.
 func docsPolicy(page http.Handler) string {
 	var shown capture
-	page.ServeHTTP(&shown, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: DocsPath}})
+	page.ServeHTTP(&shown, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: referencePath}})
 	scripts := "script-src 'self'"
 	for _, script := range inlineScript.FindAllSubmatch(shown.Bytes(), -1) {
 		sum := sha256.Sum256(script[1])

@@ -37,7 +37,7 @@ func TestDocs(t *testing.T) {
 	if answer, body := fetch(t, s.URL+"/openapi.yaml"); answer.StatusCode != http.StatusOK || body != string(cloud.OpenAPI) {
 		t.Errorf("openapi.yaml: %d, %d bytes", answer.StatusCode, len(body))
 	}
-	answer, page := fetch(t, s.Root+"/docs")
+	answer, page := fetch(t, s.Root+"/docs/api")
 	if answer.StatusCode != http.StatusOK || !strings.Contains(page, "/api/openapi.yaml") {
 		t.Fatalf("page: %d %s", answer.StatusCode, page)
 	}
@@ -54,7 +54,7 @@ func TestDocs(t *testing.T) {
 		t.Errorf("references %v in %s", references, page)
 	}
 	for _, reference := range references {
-		if !strings.HasPrefix(reference[1], "/docs/") {
+		if !strings.HasPrefix(reference[1], "/docs/api/") {
 			t.Errorf("the page refers to %s", reference[1])
 			continue
 		}
@@ -75,6 +75,9 @@ func TestChapterPages(t *testing.T) {
 	}
 	if len(links) != len(want) {
 		t.Errorf("links %v, want %d", links, len(want))
+	}
+	if _, first := fetch(t, s.Root+"/docs"); !strings.Contains(first, "<h1>Book and open in five calls") || !strings.Contains(first, `href="/docs/api"`) {
+		t.Errorf("the first page is %s", first)
 	}
 	for _, link := range links {
 		answer, page := fetch(t, s.Root+link[1])
