@@ -60,7 +60,7 @@ func forward(r *postgres.Rollout, now time.Time) {
 	}
 	switch {
 	case first || failures*100 > begun*maxFailures:
-		revert(r, reason)
+		revert(r, reason, now)
 	case active > 0:
 	case r.Wave < len(r.Waves):
 		if waitingIn(*r, r.Wave) == 0 || begun > 0 {
@@ -96,16 +96,29 @@ func judge(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) {
 	}
 }
 
+// settles notes since when an agent has been connected with a version without interruption.
+func settles(m *postgres.RolloutMember, version string, now time.Time) {
+	switch {
+	case m.Version != version || !m.Online:
+		m.Since = time.Time{}
+	case m.Since.IsZero():
+		m.Since = now
+	}
+}
+
+// settled reports whether an agent has been connected with a version for the settle time.
+func settled(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) bool {
+	return !m.Since.IsZero() && now.Sub(m.Since) >= r.Settle
+}
+
 // verdict judges an agent that was asked. The new version is healthy if it has been connected for the settle time without
-// more failed self-tests than the old one.
+// interruption and without more failed self-tests than the old one.
 func verdict(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) (state, detail string) {
 	if u := m.Update; u != nil && u.Version == r.Version && (u.State == protocol.UpdateFailed || u.State == protocol.UpdateRolledBack) {
 		return failed, string(u.State) + ": " + u.Detail
 	}
-	if m.Version == r.Version && m.Since.IsZero() {
-		m.Since = now
-	}
-	worse := ""
+	settles(m, r.Version, now)
+	worse, limit := "", 3*r.Settle
 	switch {
 	case m.Version != r.Version:
 		worse = "the version was not installed in time"
@@ -113,21 +126,20 @@ func verdict(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) (sta
 		worse = "not connected with the new version"
 	case m.Failed > m.BeforeFailed:
 		worse = fmt.Sprintf("%d failed self-tests, before %d", m.Failed, m.BeforeFailed)
-	case now.Sub(m.Since) >= r.Settle:
+	case settled(m, r, now):
 		return healthy, ""
-	}
-	if worse != "" && now.Sub(m.AskedAt) >= 3*r.Settle {
-		return failed, worse
+	default: // it may have been installed late, so it gets as long again before it counts as one that loses its connection
+		worse, limit = "not connected for the settle time", 6*r.Settle
 	}
 	// A new version may take a moment to connect, but a failed self-test stays.
-	if m.Version == r.Version && m.Failed > m.BeforeFailed && now.Sub(m.Since) >= r.Settle {
+	if now.Sub(m.AskedAt) >= limit || m.Failed > m.BeforeFailed && settled(m, r, now) {
 		return failed, worse
 	}
 	return asked, worse
 }
 
 // revert ends a rollout: agents that were asked return to the version before.
-func revert(r *postgres.Rollout, reason string) {
+func revert(r *postgres.Rollout, reason string, now time.Time) {
 	r.State, r.Reason = goingBack, reason
 	for i := range r.Members {
 		m := &r.Members[i]
@@ -136,7 +148,7 @@ func revert(r *postgres.Rollout, reason string) {
 		case len(r.Packages[m.BeforeVersion]) == 0 && m.Version == r.Version:
 			m.State, m.Detail = unreverted, "there is no package of version "+m.BeforeVersion
 		case m.State != failed || m.Version == r.Version:
-			m.State, m.Since = reverting, time.Time{}
+			m.State, m.AskedAt, m.Since = reverting, now, time.Time{}
 		}
 	}
 }
@@ -149,16 +161,16 @@ func back(r *postgres.Rollout, now time.Time) {
 		if m.State != reverting {
 			continue
 		}
-		if m.Since.IsZero() {
-			m.Since = now
-		}
+		settles(m, m.BeforeVersion, now)
 		switch {
-		case m.Version == m.BeforeVersion && m.Online && now.Sub(m.Since) >= r.Settle:
+		case settled(m, r, now):
 			m.State, m.Detail = reverted, ""
-		case m.Version != m.BeforeVersion && now.Sub(m.Since) >= 10*r.Settle:
-			m.State, m.Detail = unreverted, "the version before was not installed in time"
-		default:
+		case now.Sub(m.AskedAt) < 10*r.Settle:
 			left++
+		case m.Version == m.BeforeVersion:
+			m.State, m.Detail = reverted, "not connected for the settle time"
+		default:
+			m.State, m.Detail = unreverted, "the version before was not installed in time"
 		}
 	}
 	if left == 0 {

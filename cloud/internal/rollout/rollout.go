@@ -166,7 +166,7 @@ func (s *Service) Stop(ctx context.Context, actor string) error {
 		if err != nil {
 			return err
 		}
-		revert(&r, "stopped by "+actor)
+		revert(&r, "stopped by "+actor, now)
 		if err := postgres.PutRollout(ctx, tx, r); err != nil {
 			return err
 		}
@@ -210,6 +210,7 @@ func (s *Service) Step(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("rollout: %w", err)
 	}
+	var failures []error // one agent that cannot be reached does not keep the others waiting
 	for _, m := range r.Members {
 		version := wanted(r, m)
 		packages := r.Packages[version]
@@ -218,10 +219,10 @@ func (s *Service) Step(ctx context.Context) error {
 		}
 		to := protocol.Peer{Agent: protocol.Agent{Branch: m.Branch, Username: m.Username}}
 		if err := s.Send(to, protocol.Update{Version: version, Packages: packages}); err != nil {
-			return fmt.Errorf("rollout: ask %s: %w", m.Username, err)
+			failures = append(failures, fmt.Errorf("rollout: ask %s: %w", m.Username, err))
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // wanted returns the version that an agent is asked to install, or "".

@@ -202,6 +202,63 @@ func TestAgentThatRollsBack(t *testing.T) {
 	}
 }
 
+// TestAgentThatLosesItsConnection checks that a version with which an agent connects again and again is never healthy, neither
+// the new one nor the one before.
+func TestAgentThatLosesItsConnection(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1)
+	online := func(is bool) { f.exec(`update agent_credential set online = $1`, is) }
+	f.start("2.0.0")
+	f.step(time.Second)
+	var r postgres.Rollout
+	for range 7 { // each connection is shorter than the settle time of a minute
+		online(true)
+		f.step(time.Second)
+		r = f.step(50 * time.Second)
+		if count(r, "healthy") > 0 {
+			t.Fatal("an agent that was connected for 50 s is healthy, want a minute without interruption")
+		}
+		online(false)
+		r = f.step(11 * time.Second)
+	}
+	if r.State != "reverting" || !strings.Contains(r.Reason, "not connected") {
+		t.Fatalf("got %s, %q, want reverting", r.State, r.Reason)
+	}
+	online(true)
+	f.step(time.Second)
+	f.step(time.Second)
+	online(false)
+	f.step(2 * time.Minute)
+	online(true)
+	if r = f.step(time.Second); count(r, "reverted") > 0 {
+		t.Error("the version before is back at its first connection, want a minute without interruption")
+	}
+	if r = f.step(61 * time.Second); count(r, "reverted") != 1 || r.State != "stopped" {
+		t.Errorf("got %s, want stopped with one agent reverted", r.State)
+	}
+}
+
+// TestOneAgentCannotBeReached checks that the others are asked nevertheless.
+func TestOneAgentCannotBeReached(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3)
+	f.start("2.0.0", 100)
+	unreachable := errors.New("no connection")
+	f.Send = func(to protocol.Peer, m protocol.Message) error {
+		if to.Username == "agent-load-001" {
+			return unreachable
+		}
+		return f.send(to, m)
+	}
+	f.now = f.now.Add(time.Second)
+	if err := f.Step(t.Context()); !errors.Is(err, unreachable) {
+		t.Errorf("got %v, want the error of the agent", err)
+	}
+	if f.asked["2.0.0"] != 2 {
+		t.Errorf("%d agents were asked, want 2", f.asked["2.0.0"])
+	}
+}
+
 func TestStop(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)
