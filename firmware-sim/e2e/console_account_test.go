@@ -108,6 +108,11 @@ func TestConsoleAccounts(t *testing.T) {
 		m.open("/console/account")
 		m.wait("both sessions", `document.querySelectorAll("main tbody tr").length === 2`)
 		m.see("Chrome · Linux", "지금 이 세션")
+		m.expect("ERR_INTERNET_DISCONNECTED")
+		m.offline(true, s.API+"/v2/admin/account/sessions/*")
+		m.press("로그아웃 127.0.0.1")
+		m.see("서버에 연결하지 못했어요") // a request that fails is not silent
+		m.offline(false)
 		m.press("로그아웃 127.0.0.1")
 		m.wait("one session", `document.querySelectorAll("main tbody tr").length === 1`)
 		e.press("장치")

@@ -16,7 +16,10 @@ export interface ButtonOptions {
   type?: "button" | "submit";
 }
 
-/** A button. While the promise of its action is pending it is busy and ignores further presses. */
+/**
+ * A button. While the promise of its action is pending it is busy and ignores further presses. A request that fails is shown
+ * to the user, unless the action has shown it.
+ */
 export function button(
   text: Child,
   action: () => unknown,
@@ -37,6 +40,8 @@ export function button(
         busy.set(true);
         try {
           await result;
+        } catch (error) {
+          toast(explain(error), "bad");
         } finally {
           busy.set(false);
         }
