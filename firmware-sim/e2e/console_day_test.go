@@ -9,6 +9,49 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
+// TestConsolePhoneBooking books for a known guest who calls, without a mouse.
+func TestConsolePhoneBooking(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	s := startStack(t, nil)
+	hq := newBrowser(t, s)
+	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
+	date, midnight := dayAfter()
+	hq.must("POST", "/admin/reservation", map[string]any{"branch": "gangnam", "room": 1, "startDateTime": wireTime(midnight.Add(9 * time.Hour)), "endDateTime": wireTime(midnight.Add(10 * time.Hour))}, nil)
+	hq.must("POST", "/admin/payment", map[string]any{"name": "박지훈", "mobileNum": "01011112222"}, nil)
+
+	p := console(t, s, "hq", "hq-demo")
+	p.open("/console/gangnam/day/" + date)
+	p.see("박지훈 09:00–10:00")
+	pressed, began := 0, time.Now()
+	press := func(keys ...string) {
+		t.Helper()
+		for _, key := range keys {
+			p.keys(key)
+			pressed++
+		}
+	}
+	const tab, enter = "\t", "\r"
+	press("n")
+	p.see("예약 등록")
+	press("2", tab, "1", "5", tab, tab, enter) // room 2 at 15:00 for an hour
+	p.wait("the phone field", `document.activeElement?.type === "tel"`)
+	press(strings.Split("01011112222", "")...)
+	press(enter)
+	p.see("예약을 등록했어요", "박지훈 15:00–16:00")
+	t.Logf("%d keys in %v", pressed, time.Since(began).Round(10*time.Millisecond))
+	if pressed > 25 {
+		t.Errorf("%d keys, want at most 25", pressed)
+	}
+	var found struct {
+		Reservations []struct{ RoomNo, Name string }
+	}
+	hq.must("GET", "/v2/admin/reservations?query=01011112222", nil, &found)
+	if len(found.Reservations) != 2 || found.Reservations[0].Name != "박지훈" {
+		t.Errorf("reservations %+v, want two of the guest", found.Reservations)
+	}
+}
+
 func TestConsoleDay(t *testing.T) {
 	s := startStack(t, nil)
 	date, _ := dayAfter()

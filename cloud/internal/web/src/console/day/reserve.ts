@@ -5,6 +5,7 @@ import { dateOf, day as dayLength, inZone, type Minute, slotOf, wire } from "../
 import { ApiError, api } from "../../core/api";
 import { now as clock, ticking } from "../../core/clock";
 import { type Child, h, match, when } from "../../core/dom";
+import { submits } from "../../core/form";
 import type { Schemas } from "../../core/interface";
 import { go } from "../../core/router";
 import { computed, onCleanup, type Signal, signal } from "../../core/signal";
@@ -39,7 +40,7 @@ export function openReserve(branch: Branch, day: Day, wanted: Wanted, refresh: (
     (close) =>
       match(held, (h_) =>
         h_
-          ? register(branch, day, h_, held, refresh, close)
+          ? registration(branch, day, h_, held, refresh, close)
           : choose(branch, day, wanted, (next) => {
               Object.assign(wanted, next);
               held.set(next);
@@ -121,7 +122,7 @@ function choose(branch: Branch, day: Day, wanted: Wanted, done: (held: Held) => 
   ];
 }
 
-function register(
+function registration(
   branch: Branch,
   day: Day,
   held: Held,
@@ -161,30 +162,36 @@ function register(
     mobileNum: mobile.peek().trim(),
     ...(email.peek().trim() ? { email: email.peek().trim() } : {}),
   });
-  const submit = () =>
-    run(async () => {
-      try {
-        if (how.peek() === "walkin") {
-          const given = Object.fromEntries(
-            Object.entries({ ...contact(), reason: reason.peek().trim() }).filter(([, v]) => v),
-          );
-          await api.post("/admin/payment", { ...given, notify: notify.peek() });
-          finish(t("registered"));
-        } else {
-          await api.post("/admin/v2/virtual-accounts", {
-            ...contact(),
-            amount: Number(amount.peek()),
-            orderName: order.peek().trim(),
-            bankCode: bank.peek(),
-          });
-          finish(t("accountIssued"));
-          await showAccount(branch, held);
-        }
-      } catch (error) {
-        if (error instanceof ApiError && error.type === "ResourceTimeOutException") held.until = 0;
-        throw error;
+  const sending = signal(false);
+  const submit = async () => {
+    sending.set(true);
+    await run(register);
+    sending.set(false);
+  };
+  const register = async () => {
+    await known.done(); // Enter may follow the last digit at once
+    try {
+      if (how.peek() === "walkin") {
+        const given = Object.fromEntries(
+          Object.entries({ ...contact(), reason: reason.peek().trim() }).filter(([, v]) => v),
+        );
+        await api.post("/admin/payment", { ...given, notify: notify.peek() });
+        finish(t("registered"));
+      } else {
+        await api.post("/admin/v2/virtual-accounts", {
+          ...contact(),
+          amount: Number(amount.peek()),
+          orderName: order.peek().trim(),
+          bankCode: bank.peek(),
+        });
+        finish(t("accountIssued"));
+        await showAccount(branch, held);
       }
-    });
+    } catch (error) {
+      if (error instanceof ApiError && error.type === "ResourceTimeOutException") held.until = 0;
+      throw error;
+    }
+  };
   const again = () => state.set(null);
   return [
     h(
@@ -206,41 +213,51 @@ function register(
       { value: "account", text: t("virtualAccount") },
     ]),
     h(
-      "div",
-      { class: "form" },
-      field(t("mobile"), mobileField, known),
-      field(t("colName"), input(name, { maxlength: 50 })),
-      field(t("emailOptional"), input(email, { type: "email", maxlength: 100 })),
-      when(
-        () => how() === "walkin",
-        () => [field(t("reasonOptional"), input(reason, { maxlength: 500 })), check(t("notify"), notify)],
-        () => [
-          field(t("amount"), input(amount, { inputmode: "numeric" })),
-          field(
-            t("bank"),
-            select(bank, () => [{ value: "", text: t("choose") }, ...banks()]),
-          ),
-          field(t("orderName"), input(order, { maxlength: 100 })),
-        ],
+      "form",
+      { onsubmit: submits(submit) },
+      h(
+        "div",
+        { class: "form" },
+        field(t("mobile"), mobileField, known.view),
+        field(t("colName"), input(name, { maxlength: 50 })),
+        field(t("emailOptional"), input(email, { type: "email", maxlength: 100 })),
+        when(
+          () => how() === "walkin",
+          () => [field(t("reasonOptional"), input(reason, { maxlength: 500 })), check(t("notify"), notify)],
+          () => [
+            field(t("amount"), input(amount, { inputmode: "numeric" })),
+            field(
+              t("bank"),
+              select(bank, () => [{ value: "", text: t("choose") }, ...banks()]),
+            ),
+            field(t("orderName"), input(order, { maxlength: 100 })),
+          ],
+        ),
       ),
-    ),
-    view(),
-    when(
-      () => !reachable(),
-      () => h("p", { class: "hint" }, t("notifyNeedsMobile")),
-    ),
-    h(
-      "div",
-      { class: "footer" },
-      button(t("back"), close, { kind: "plain" }),
-      button(() => t(how() === "walkin" ? "registerDo" : "issueDo"), submit, {
-        kind: "primary",
-        disabled: () =>
-          over() ||
-          !reachable() ||
-          (how() === "account" &&
-            !(name().trim() && mobile().trim() && Number(amount()) > 0 && bank() && order().trim())),
-      }),
+      view(),
+      when(
+        () => !reachable(),
+        () => h("p", { class: "hint" }, t("notifyNeedsMobile")),
+      ),
+      h(
+        "div",
+        { class: "footer" },
+        button(t("back"), close, { kind: "plain" }),
+        button(
+          () => t(how() === "walkin" ? "registerDo" : "issueDo"),
+          () => {},
+          {
+            kind: "primary",
+            type: "submit",
+            disabled: () =>
+              over() ||
+              sending() ||
+              !reachable() ||
+              (how() === "account" &&
+                !(name().trim() && mobile().trim() && Number(amount()) > 0 && bank() && order().trim())),
+          },
+        ),
+      ),
     ),
   ];
 }
@@ -252,10 +269,14 @@ async function showAccount(branch: Branch, held: Held): Promise<void> {
   if (block) go(`/console/${branch.branch}/day/${dateOf(held.start)}?r=${block.id}`);
 }
 
-/** Finds earlier reservations of a phone number and copies the name from them. */
-function lookUp(mobile: Signal<string>, name: Signal<string>): Child {
+/**
+ * Finds earlier reservations of a phone number and copies the name from them. done waits for the search that the last
+ * digit began.
+ */
+function lookUp(mobile: Signal<string>, name: Signal<string>): { view: Child; done: () => Promise<void> } {
   const text = signal("");
   let timer = 0;
+  let search = Promise.resolve();
   onCleanup(() => clearTimeout(timer));
   const ask = async (digits: string) => {
     const { reservations } = await api.get<{ reservations: Wire[] }>("/v2/admin/reservations", { query: digits });
@@ -268,11 +289,19 @@ function lookUp(mobile: Signal<string>, name: Signal<string>): Child {
     const count = reservations.length ? t("memberFound", { n: reservations.length }) : t("memberNone");
     text.set([count, ...notes].filter(Boolean).join(" · "));
   };
-  return () => {
+  const view = () => {
     const digits = mobile().replace(/\D/g, "");
     clearTimeout(timer);
+    search = Promise.resolve();
     if (digits.length < 10) return "";
-    timer = setTimeout(() => void ask(digits).catch(() => text.set("")), 400);
+    search = new Promise((resolve) => {
+      timer = setTimeout(() => {
+        void ask(digits)
+          .catch(() => text.set(""))
+          .then(resolve);
+      }, 400);
+    });
     return h("span", { role: "status" }, () => text());
   };
+  return { view, done: () => search };
 }
