@@ -59,7 +59,7 @@ func closureDate(field string, text *string, prefix string) (booking.Date, error
 }
 
 // maxClosedBranches bounds one request.
-const maxClosedBranches = 200
+const maxClosedBranches = 1000
 
 // closeBranches serves POST /v2/admin/closures {branches, rule, reason, preview, undo}:
 //

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
@@ -107,17 +108,17 @@ func TestClosures(t *testing.T) {
 	c.HQ.Post("/v2/admin/closures", both).Fails(t, 404, "ResourceNotFoundException", "")
 }
 
-// TestClosureAgainstHolds closes a day while many guests take holds on it: none is left on the day afterwards.
+// TestClosureAgainstHolds closes a day while 200 guests take holds on it: none is left on the day afterwards.
 func TestClosureAgainstHolds(t *testing.T) {
 	t.Parallel()
-	s := servicetest.Start(t)
+	s := servicetest.Start(t, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
 	admin := s.Admin(t, "hq", "hq-demo")
 	day := slot(s, 48*time.Hour)
 	var wg sync.WaitGroup
-	for i := range 30 {
+	for i := range 200 {
 		client := s.Client(t)
 		wg.Go(func() {
-			client.Post("/reservation", holdBody(i%6+1, day.Add(time.Duration(i/6)*80*time.Minute), time.Hour))
+			client.Post("/reservation", holdBody(i%6+1, day.Add(time.Duration(i/6)*50*time.Minute), 30*time.Minute))
 		})
 	}
 	date := func(i int) string { return day.AddDate(0, 0, i).Format(time.DateOnly) }
@@ -127,5 +128,46 @@ func TestClosureAgainstHolds(t *testing.T) {
 	err := s.DB.Pool.QueryRow(t.Context(), `select count(*) from reservation where state = 'HOLD' and start_at >= $1`, day).Scan(&held)
 	if err != nil || held != 0 {
 		t.Error(fmt.Sprintf("%d holds on the closed days", held), err)
+	}
+}
+
+// TestClosureOfAThousandBranches closes them all at once, after a preview that lists the reservations first and changes nothing.
+func TestClosureOfAThousandBranches(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	manyBranches(t, s)
+	admin := s.Admin(t, "hq", "hq-demo")
+	day := slot(s, 48*time.Hour)
+	if _, err := s.DB.Pool.Exec(t.Context(), `
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, method, amount)
+		select b.id, r.id, 'DONE', 'CUSTOMER', $1, $2, tstzrange($1, $2), '카드', 1000
+		from branch b join room r on r.branch_id = b.id where b.code like 'many-%7' and r.no = 1`, day, day.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	branches := make([]string, 1000)
+	for i := range branches {
+		branches[i] = fmt.Sprint("many-", i+1)
+	}
+	ask := func(preview bool) (result closed) {
+		t.Helper()
+		began := time.Now()
+		admin.Post("/v2/admin/closures", map[string]any{
+			"branches": branches, "reason": "점검", "preview": preview, "rule": map[string]string{"from": day.Format(time.DateOnly), "to": day.Format(time.DateOnly)},
+		}).OK(t).Into(t, &result)
+		t.Logf("preview %v: %v", preview, time.Since(began).Round(time.Millisecond))
+		return result
+	}
+	closures := func() (n int) {
+		t.Helper()
+		if err := s.DB.Pool.QueryRow(t.Context(), `select count(*) from branch where code like 'many-%' and schedule::text like '%점검%'`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if preview := ask(true); preview.Applied || len(preview.Conflicts) != 100 || closures() != 0 {
+		t.Fatalf("preview: applied %v, %d conflicts, %d branches closed; want 100 conflicts and no change", preview.Applied, len(preview.Conflicts), closures())
+	}
+	if applied := ask(false); !applied.Applied || len(applied.Conflicts) != 100 || closures() != 1000 {
+		t.Errorf("applied %v, %d conflicts, %d branches closed; want 100 and 1000", applied.Applied, len(applied.Conflicts), closures())
 	}
 }

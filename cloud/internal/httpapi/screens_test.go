@@ -81,7 +81,7 @@ func sameJSON(t *testing.T, a, b any) bool {
 func manyBranches(t testing.TB, s *servicetest.Stack) {
 	t.Helper()
 	for _, statement := range []string{
-		`insert into branch (code, name_ko, schedule) select 'many-' || n, '지점 ' || n, (select schedule from branch where code = 'gangnam') from generate_series(1, 1000) n`,
+		`insert into branch (code, name_ko, name_en, schedule) select 'many-' || n, '지점 ' || n, 'Branch ' || n, (select schedule from branch where code = 'gangnam') from generate_series(1, 1000) n`,
 		`insert into room (branch_id, no, min10, min30, min60) select b.id, n, 1000, 2500, 4000 from branch b, generate_series(1, 6) n where b.code like 'many-%'`,
 	} {
 		if _, err := s.DB.Pool.Exec(t.Context(), statement); err != nil {

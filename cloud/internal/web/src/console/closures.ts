@@ -15,7 +15,7 @@ type Request = Schemas["ClosureRequest"];
 type Result = Schemas["ClosureResult"];
 type Conflict = Result["conflicts"][number];
 
-const maxBranches = 200; // of one request
+const maxBranches = 1000; // of one request
 const maxShown = 200; // conflicts
 const maxReason = 100; // characters
 
