@@ -124,8 +124,9 @@ func (p *program) run(ctx context.Context) error {
 	handler.Handle("/", shown.Handler())
 	if p.stage != nil {
 		p.stage.Simulator = "http://" + listener.Addr().String()
-		handler.Handle("/stage", p.stage.Handler())
-		handler.Handle("/stage/", p.stage.Handler())
+		scenes := p.stage.Handler()
+		handler.Handle("/stage", scenes)
+		handler.Handle("/stage/", scenes)
 	}
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
