@@ -97,8 +97,8 @@ var blots = []struct {
 	by      string
 }{
 	{regexp.MustCompile(`agent-([a-z]+)-[a-z2-7]{8}\b`), "agent-$1-xxxxxxxx"},
-	{regexp.MustCompile(`sh -s -- [A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{22}`), "sh -s -- <43 letters>.<22 letters>"},
-	{regexp.MustCompile(`PASSWORD=[A-Za-z0-9_-]{43}`), "PASSWORD=<43 letters>"},
+	{regexp.MustCompile(`sh -s -- [A-Z2-7]{26}\.[A-Za-z0-9_-]{22}`), "sh -s -- <26 letters>.<22 letters>"},
+	{regexp.MustCompile(`PASSWORD=[A-Z2-7]{26}`), "PASSWORD=<26 letters>"},
 	{regexp.MustCompile(`\d{4}-\d{2}-\d{2} \d{2}:\d{2}`), "<date and time>"},
 	{regexp.MustCompile(`[A-Za-z0-9+/]{43}=`), "<key, 43 letters and =>                      "},
 	{regexp.MustCompile(`postgres://\S+`), "<database>"},
@@ -267,7 +267,7 @@ func TestAgentCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !regexp.MustCompile(`(?m)^YEOLDA_AGENT_USERNAME=agent-jamsil-[a-z2-7]{8}\nYEOLDA_AGENT_PASSWORD=[A-Za-z0-9_-]{43}$`).Match(content) {
+	if !regexp.MustCompile(`(?m)^YEOLDA_AGENT_USERNAME=agent-jamsil-[a-z2-7]{8}\nYEOLDA_AGENT_PASSWORD=[A-Z2-7]{26}$`).Match(content) {
 		t.Errorf("credential file:\n%s", content)
 	}
 }

@@ -50,16 +50,17 @@ func (c Credential) String() string {
 // has none, and connects with the password. It returns postgres.ErrNoBranch.
 func Issue(ctx context.Context, q postgres.Querier, branch string, keys grantkey.Set, publicKey ed25519.PublicKey) (Credential, error) {
 	c := Credential{
-		Branch: branch, Username: protocol.AgentID(branch) + "-" + strings.ToLower(rand.Text()[:8]), Password: secret(),
+		Branch: branch, Username: protocol.AgentID(branch) + "-" + strings.ToLower(rand.Text()[:8]), Password: rand.Text(),
 		GrantPublicKeys: keys.Public,
 	}
 	hash := sha256.Sum256([]byte(c.Password))
 	return c, postgres.InsertAgent(ctx, q, branch, postgres.NewCredential{Username: c.Username, SecretHash: hash[:], KeyEpoch: keys.Epoch, PublicKey: publicKey})
 }
 
-// Offer makes a token for a branch; by is who asked for it. It returns postgres.ErrNoBranch.
+// Offer makes a token for a branch; by is who asked for it. The token never begins with a hyphen, because it is an argument of
+// a command. It returns postgres.ErrNoBranch.
 func Offer(ctx context.Context, q postgres.Querier, branch, by string, keys grantkey.Set, now time.Time) (token string, err error) {
-	token = secret() + "." + Fingerprint(keys.Public)
+	token = rand.Text() + "." + Fingerprint(keys.Public)
 	hash := sha256.Sum256([]byte(token))
 	return token, postgres.InsertEnrollment(ctx, q, branch, hash[:], keys.Epoch, by, now.Add(TokenLife))
 }
@@ -94,11 +95,4 @@ func Exchange(ctx context.Context, db *postgres.DB, token string, ring *grantkey
 func Fingerprint(grantPublicKeys []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(grantPublicKeys, ",")))
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:22]
-}
-
-// secret returns 256 random bits in 43 characters.
-func secret() string {
-	random := make([]byte, 32)
-	rand.Read(random) // never fails
-	return base64.RawURLEncoding.EncodeToString(random)
 }

@@ -100,6 +100,21 @@ func TestTokenLife(t *testing.T) {
 	}
 }
 
+// TestTokenIsAnArgument checks that no command takes a token for a flag: none begins with a hyphen.
+func TestTokenIsAnArgument(t *testing.T) {
+	t.Parallel()
+	db := database(t)
+	for range 500 {
+		token, err := enroll.Offer(t.Context(), db.Pool, "gangnam", "cli:root", keys, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(token, "-") {
+			t.Fatalf("a command takes the token for a flag: %s", token)
+		}
+	}
+}
+
 // TestScript runs the script with replacements of the system's commands that log their calls. curl copies from a folder. Only a
 // package that a release key of the server has signed reaches dpkg.
 func TestScript(t *testing.T) {
