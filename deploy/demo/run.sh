@@ -14,7 +14,11 @@ export YEOLDA_HTTP_ADDR=${YEOLDA_HTTP_ADDR:-127.0.0.1:8080}
 export YEOLDA_MQTT_ADDR=${YEOLDA_MQTT_ADDR:-127.0.0.1:1883}
 export YEOLDA_SANDBOX_ADDR=${YEOLDA_SANDBOX_ADDR:-127.0.0.1:8090}
 export YEOLDA_SIM_ADDR=${YEOLDA_SIM_ADDR:-127.0.0.1:8070}
-export YEOLDA_STAGE_ORIGIN=${YEOLDA_STAGE_ORIGIN-http://$YEOLDA_SIM_ADDR} # shows the pages in frames
+# reachable ADDR: the address at which this machine reaches a listener on ADDR. It has no name of a host, because the stage shares
+# the cookies of one host.
+reachable() { sed -E 's/^(\[::\]|0\.0\.0\.0|localhost)?:/127.0.0.1:/' <<<"$1"; }
+service_at=$(reachable "$YEOLDA_HTTP_ADDR") sandbox_at=$(reachable "$YEOLDA_SANDBOX_ADDR") simulator_at=$(reachable "$YEOLDA_SIM_ADDR")
+export YEOLDA_STAGE_ORIGIN=${YEOLDA_STAGE_ORIGIN-http://$simulator_at} # shows the pages in frames
 export YEOLDA_DATA_DIR=${YEOLDA_DATA_DIR:-./data}
 export YEOLDA_STEP_UP_AFTER=${YEOLDA_STEP_UP_AFTER:-0s}
 export YEOLDA_WEBHOOK_ALLOW=${YEOLDA_WEBHOOK_ALLOW-127.0.0.0/8} # receivers on this machine
@@ -76,10 +80,10 @@ cat <<END
 
   Yeolda is running.
 
-  Stage       http://$YEOLDA_SIM_ADDR/stage      (guest, console, doors and messages side by side)
-  API         http://$YEOLDA_HTTP_ADDR/api      (pages at http://$YEOLDA_HTTP_ADDR/)
-  Sandbox     http://$YEOLDA_SANDBOX_ADDR/      (payments, messages, partner channel)
-  Simulator   http://$YEOLDA_SIM_ADDR/      (doors, air conditioners, sensors, faults)
+  Stage       ${YEOLDA_STAGE_ORIGIN:-http://$simulator_at}/stage      (guest, console, doors and messages side by side)
+  API         http://$service_at/api      (pages at http://$service_at/)
+  Sandbox     http://$sandbox_at/      (payments, messages, partner channel)
+  Simulator   http://$simulator_at/      (doors, air conditioners, sensors, faults)
   Accounts    hq / hq-demo (all branches), gangnam-manager / gangnam-demo
 
   Ctrl-C stops everything.

@@ -19,6 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
@@ -60,7 +61,10 @@ func run(ctx context.Context, cfg settings) error {
 		return fmt.Errorf("log level: %w", err)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	service := "http://" + reachable(cfg.HTTPAddr)
+	if cfg.StageOrigin != "" && !config.IsOrigin(cfg.StageOrigin) {
+		return &config.Problem{Variable: "YEOLDA_STAGE_ORIGIN", Text: config.NotAnOrigin}
+	}
+	service := "http://" + config.Reachable(cfg.HTTPAddr)
 	if cfg.WebhookURL == "" {
 		cfg.WebhookURL = service + "/api/virtualaccount/webhook"
 	}
@@ -102,7 +106,7 @@ func run(ctx context.Context, cfg settings) error {
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
-	fmt.Printf("yeolda-sandbox: http://%s, mail at %s\n", reachable(web.Addr().String()), mail.Addr())
+	fmt.Printf("yeolda-sandbox: http://%s, mail at %s\n", config.Reachable(web.Addr().String()), mail.Addr())
 	if err := writeReady(cfg.ReadyFile, web.Addr(), mail.Addr()); err != nil {
 		return err
 	}
@@ -138,18 +142,6 @@ func writeReady(path string, web, mail net.Addr) error {
 		return fmt.Errorf("ready file: %w", err)
 	}
 	return os.Rename(path+".tmp", path)
-}
-
-// reachable returns the address at which this machine calls a listener on addr.
-func reachable(addr string) string {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return addr
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port)
 }
 
 // logRequests writes one line per request; requests that the page repeats only at debug level. Bodies and queries are

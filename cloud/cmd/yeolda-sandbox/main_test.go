@@ -87,14 +87,13 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestReachable(t *testing.T) {
+// TestStageOriginIsValidated checks that the program ends with an error that names the setting.
+func TestStageOriginIsValidated(t *testing.T) {
 	t.Parallel()
-	for addr, want := range map[string]string{
-		"127.0.0.1:8080": "127.0.0.1:8080", ":8080": "127.0.0.1:8080", "0.0.0.0:8080": "127.0.0.1:8080",
-		"[::]:8080": "127.0.0.1:8080", "yeolda.test:80": "yeolda.test:80", "nonsense": "nonsense",
-	} {
-		if got := reachable(addr); got != want {
-			t.Errorf("reachable(%q) = %q, want %q", addr, got, want)
-		}
+	err := run(t.Context(), settings{
+		Addr: "127.0.0.1:0", SMTPAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:1", LogLevel: "error", StageOrigin: "http://127.0.0.1:8070/stage",
+	})
+	if err == nil || !strings.Contains(err.Error(), "YEOLDA_STAGE_ORIGIN") {
+		t.Errorf("got %v, want an error that names YEOLDA_STAGE_ORIGIN", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -37,6 +38,16 @@ func (s Settings) Check() error {
 	s.validateMode(problem)
 	return errors.Join(problems...)
 }
+
+// NotAnOrigin is the text of the problem of a setting that fails [IsOrigin].
+const NotAnOrigin = "is not exactly one origin: scheme, host and port, such as http://127.0.0.1:8070"
+
+// originForm has only hosts that a source of a Content-Security-Policy can name, so no IPv6 address.
+var originForm = regexp.MustCompile(`^https?://[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[1-9][0-9]{0,4})?$`)
+
+// IsOrigin reports whether text is exactly one origin in lower case, as a Content-Security-Policy names it. The port is
+// optional.
+func IsOrigin(text string) bool { return originForm.MatchString(text) }
 
 type report func(variable, format string, args ...any)
 
@@ -151,6 +162,9 @@ func (s Settings) validateURLs(problem report) {
 	check("YEOLDA_PARTNER_URL", s.Partner.URL, "http", "https")
 	check("YEOLDA_AUDIT_HEAD_URL", s.Log.AuditHeadURL.Reveal(), "http", "https")
 	check("YEOLDA_DISCORD_WEBHOOK_URL", s.Discord.WebhookURL.Reveal(), "http", "https")
+	if stage := s.Sandbox.StageOrigin; stage != "" && !IsOrigin(stage) {
+		problem("YEOLDA_STAGE_ORIGIN", NotAnOrigin)
+	}
 }
 
 func (s Settings) validateTimes(problem report) {

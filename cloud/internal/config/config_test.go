@@ -171,6 +171,23 @@ func TestProductionRejectsFrames(t *testing.T) {
 	}
 }
 
+// TestStageOriginIsOneOrigin checks that the value, which goes into a header, can name nothing but one origin.
+func TestStageOriginIsOneOrigin(t *testing.T) {
+	for _, good := range []string{"", "http://127.0.0.1:8070", "http://localhost:8070", "https://stage.yeolda.example"} {
+		if got := named(t, parsedIn(t, []string{"--mode=demo", "--stage-origin=" + good}).Effective().Check()); len(got) != 0 {
+			t.Errorf("%q: problems %v, want none", good, got)
+		}
+	}
+	for _, bad := range []string{
+		"*", "http://*", "http://*.example", "127.0.0.1:8070", "ftp://127.0.0.1", "http://:8070", "http://0.0.0.0:8070/", "http://a/stage", "http://a?b",
+		"http://a#b", "http://u@a", "http://a http://b", "http://a,http://b", "http://a;script-src *", "http://a;b", "http://a:port", "http://a\nb", "'self'", "HTTP://A",
+	} {
+		if got := named(t, parsedIn(t, []string{"--mode=demo", "--stage-origin=" + bad}).Effective().Check()); !slices.Equal(got, []string{"YEOLDA_STAGE_ORIGIN"}) {
+			t.Errorf("%q: problems %v, want that of YEOLDA_STAGE_ORIGIN", bad, got)
+		}
+	}
+}
+
 func TestProductionRejectsDemoSecrets(t *testing.T) {
 	for _, variable := range settings(t).Effective().DemoSecrets() {
 		demo := settings(t).Effective()
@@ -517,6 +534,17 @@ func TestKeys(t *testing.T) {
 		s.Secrets.GrantKey = config.NewSecret(bad)
 		if _, err := s.GrantKeys(); err == nil {
 			t.Errorf("grant key %q is accepted", bad)
+		}
+	}
+}
+
+func TestReachable(t *testing.T) {
+	for addr, want := range map[string]string{
+		"127.0.0.1:8080": "127.0.0.1:8080", ":8080": "127.0.0.1:8080", "0.0.0.0:8080": "127.0.0.1:8080",
+		"[::]:8080": "127.0.0.1:8080", "yeolda.test:80": "yeolda.test:80", "nonsense": "nonsense",
+	} {
+		if got := config.Reachable(addr); got != want {
+			t.Errorf("Reachable(%q) = %q, want %q", addr, got, want)
 		}
 	}
 }

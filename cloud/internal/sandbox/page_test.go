@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +81,26 @@ func TestWidget(t *testing.T) {
 				t.Errorf("status %s, want %s", got, test.status)
 			}
 		})
+	}
+}
+
+// TestStageOriginMayFrame checks that the pages name exactly the origin of the option, and none without it.
+func TestStageOriginMayFrame(t *testing.T) {
+	t.Parallel()
+	for origin, want := range map[string]string{"": "frame-ancestors 'none'", "http://127.0.0.1:8070": "frame-ancestors http://127.0.0.1:8070"} {
+		w := open(t, sandbox.Options{StageOrigin: origin})
+		window := url.Values{"orderId": {order}, "amount": {"18000"}, "successUrl": {"http://shop.test/s"}, "failUrl": {"http://shop.test/f"}}
+		for _, path := range []string{"/", "/sandbox/widget?" + window.Encode()} {
+			res, err := browse.Get(w.url + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			got := regexp.MustCompile(`frame-ancestors[^;]*`).FindAllString(res.Header.Get("Content-Security-Policy"), -1)
+			if res.StatusCode != http.StatusOK || !slices.Equal(got, []string{want}) || res.Header.Get("X-Frame-Options") != "" {
+				t.Errorf("%s with the option %q: %d, %q, want %q", path, origin, res.StatusCode, got, want)
+			}
+		}
 	}
 }
 

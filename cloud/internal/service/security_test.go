@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
@@ -37,6 +38,32 @@ func TestSecurityHeaders(t *testing.T) {
 		}
 		if server := response.Header.Get("Server"); server != "" {
 			t.Errorf("%s: Server %q", path, server)
+		}
+	}
+}
+
+// TestStageOriginMayFrame checks that the pages name exactly the origin of the setting, and none without it.
+func TestStageOriginMayFrame(t *testing.T) {
+	t.Parallel()
+	for _, origin := range []string{"", "http://127.0.0.1:8070"} {
+		s := servicetest.Start(t, func(set *config.Settings) { set.Sandbox.StageOrigin = origin })
+		for path, framed := range map[string]bool{
+			"/": true, "/b/gangnam": true, "/book/pay": true, "/k/11111111-2222-4333-8444-555555555555": true, "/console": true, "/console/gangnam/doors": true, "/nowhere": true,
+			"/docs": false, "/docs/api": false, "/api/v2/branches": false,
+		} {
+			response, err := http.Get(s.Root + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			want := "frame-ancestors 'none'"
+			if framed && origin != "" {
+				want = "frame-ancestors " + origin
+			}
+			got := regexp.MustCompile(`frame-ancestors[^;]*`).FindAllString(response.Header.Get("Content-Security-Policy"), -1)
+			if !slices.Equal(got, []string{want}) || response.Header.Get("X-Frame-Options") != "" {
+				t.Errorf("%s with the setting %q: %q and X-Frame-Options %q, want %q alone", path, origin, got, response.Header.Get("X-Frame-Options"), want)
+			}
 		}
 	}
 }
