@@ -148,7 +148,7 @@ const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.str
 
 /** Edits the policy of a room. The text survives a closed dialog and a reload until it is saved or discarded. */
 function open(branch: Branch, state: State, room: string, refresh: () => Promise<void>): void {
-  const key = `console-climate-${branch.branch}-${room}`;
+  const key = `console-draft-climate-${branch.branch}-${room}`;
   dialog(`${t("climatePolicy")} · ${t("roomNo", { n: room })}`, (close) => {
     let base = policyOf(state, room);
     const kept = sessionStorage.getItem(key);

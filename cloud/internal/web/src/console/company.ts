@@ -5,6 +5,7 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { type Signal, signal } from "../core/signal";
+import { keptAttempt } from "./draft";
 import { entitiesPart } from "./entities";
 import { factFields, facts, labelOf, signalsOf, valuesOf } from "./facts";
 import { attempt, button, chip, dialog, fetched, field, heading, input, section, table, toast } from "./parts";
@@ -30,7 +31,7 @@ export function companyScreen(): Child {
 function profileForm(profile: Profile, refresh: () => Promise<void>): Child {
   const company = signalsOf(facts, profile.company);
   const brand = signalsOf(names, profile.brand);
-  const { run, view } = attempt();
+  const { run, view } = keptAttempt("company", { ...company, ...brand });
   const save = () =>
     run(async () => {
       await api.put<Profile>(path, { company: valuesOf(company), brand: valuesOf(brand) });
@@ -124,7 +125,7 @@ function openVersion(current: Text, refresh: () => Promise<void>): void {
   dialog(t("addVersion"), (close) => {
     const version = signal("");
     const edited = signalsOf(parts, current);
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt("legal-text", { version, ...edited });
     const save = () =>
       run(async () => {
         await api.post<null>(`${path}/texts`, { version: version.peek().trim(), ...valuesOf(edited) });

@@ -6,7 +6,8 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { type Readable, type Signal, signal } from "../core/signal";
 import { alertKinds, kindName } from "./alerts";
-import { attempt, button, fetched, field, input, section, select, toast } from "./parts";
+import { keptAttempt, typedRows } from "./draft";
+import { button, fetched, field, input, section, select, toast } from "./parts";
 import { type Branch, mayChange } from "./session";
 import type { Settings } from "./settings";
 import { t } from "./text";
@@ -16,46 +17,71 @@ type Channel = Contact["channel"];
 
 const channels: Channel[] = ["sms", "alimtalk", "mail", "discord", "webhook"];
 
-/** A contact that is being edited. */
-interface Draft {
-  id: number;
-  name: Signal<string>;
-  channel: Signal<string>;
-  to: Signal<string>;
-  from: Signal<string>;
-  until: Signal<string>;
-  wait: Signal<string>;
-  kinds: Signal<string[]>;
+/** What is typed in for a contact. */
+interface Typed {
+  name: string;
+  channel: string;
+  to: string;
+  from: string;
+  until: string;
+  wait: string;
+  kinds: string[];
 }
+
+/** A contact that is being edited. */
+type Draft = { id: number } & { [field in keyof Typed]: Signal<Typed[field]> };
 
 let serial = 0;
 
-const draft = (c: Partial<Contact>): Draft => ({
+const draft = (typed: Typed): Draft => ({
   id: ++serial,
-  name: signal(c.name ?? ""),
-  channel: signal<string>(c.channel ?? "sms"),
-  to: signal(c.to ?? ""),
-  from: signal(c.hours?.from ?? ""),
-  until: signal(c.hours?.to ?? ""),
-  wait: signal(String(c.escalateAfterMinutes ?? 0)),
-  kinds: signal<string[]>(c.kinds ?? []),
+  name: signal(typed.name),
+  channel: signal(typed.channel),
+  to: signal(typed.to),
+  from: signal(typed.from),
+  until: signal(typed.until),
+  wait: signal(typed.wait),
+  kinds: signal(typed.kinds),
 });
 
-const contactOf = (d: Draft): Contact => ({
-  name: d.name.peek().trim(),
-  channel: d.channel.peek() as Channel,
-  to: d.to.peek().trim(),
-  kinds: d.kinds.peek() as Contact["kinds"],
-  hours: d.from.peek() && d.until.peek() ? { from: d.from.peek(), to: d.until.peek() } : null,
-  escalateAfterMinutes: Number(d.wait.peek()) || 0,
+const typedOf = (d: Draft): Typed => ({
+  name: d.name(),
+  channel: d.channel(),
+  to: d.to(),
+  from: d.from(),
+  until: d.until(),
+  wait: d.wait(),
+  kinds: d.kinds(),
 });
 
-/** Edits a list of contacts. It keeps what was typed until it is saved. */
-function editor(contacts: readonly Contact[], save: (contacts: Contact[]) => Promise<unknown>): Child {
-  const rows = signal(contacts.map(draft));
-  const { run, view } = attempt();
+const empty: Typed = { name: "", channel: "sms", to: "", from: "", until: "", wait: "0", kinds: [] };
+
+const draftOf = (c: Contact): Draft =>
+  draft({
+    name: c.name,
+    channel: c.channel,
+    to: c.to,
+    from: c.hours?.from ?? "",
+    until: c.hours?.to ?? "",
+    wait: String(c.escalateAfterMinutes),
+    kinds: c.kinds ?? [],
+  });
+
+const contactOf = ({ name, channel, to, from, until, wait, kinds }: Typed): Contact => ({
+  name: name.trim(),
+  channel: channel as Channel,
+  to: to.trim(),
+  kinds: kinds as Contact["kinds"],
+  hours: from && until ? { from, to: until } : null,
+  escalateAfterMinutes: Number(wait) || 0,
+});
+
+/** Edits the list of contacts of a branch, or of the head quarters. It keeps what was typed until it is saved. */
+function editor(of: string, contacts: readonly Contact[], save: (contacts: Contact[]) => Promise<unknown>): Child {
+  const rows = signal(contacts.map(draftOf));
+  const { run, view } = keptAttempt(`contacts-${of}`, { rows: typedRows(rows, typedOf, draft) });
   const store = async () => {
-    if (await run(() => save(rows.peek().map(contactOf)))) toast(t("saved"));
+    if (await run(() => save(rows.peek().map((d) => contactOf(typedOf(d)))))) toast(t("saved"));
   };
   if (!mayChange.peek()) return h("p", null, contacts.map((c) => c.name).join(", ") || t("contactsDefault"));
   return [
@@ -72,7 +98,7 @@ function editor(contacts: readonly Contact[], save: (contacts: Contact[]) => Pro
     h(
       "div",
       { class: "row" },
-      button(t("addContact"), () => rows.set([...rows.peek(), draft({})])),
+      button(t("addContact"), () => rows.set([...rows.peek(), draft(empty)])),
       button(t("saveContacts"), store, { kind: "primary" }),
     ),
   ];
@@ -124,7 +150,7 @@ function row(d: Draft, remove: () => void): HTMLElement {
 /** The contacts of a branch, in its settings. */
 export function contactsPart(branch: Branch, data: Readable<Settings>, refresh: () => Promise<void>): Child {
   const path = `/v2/admin/branches/${branch.branch}/settings`;
-  return editor(data.peek().alertContacts, async (alertContacts) => {
+  return editor(branch.branch, data.peek().alertContacts, async (alertContacts) => {
     const { rooms: _, channels: __, ...now } = await api.get<Settings>(path);
     await api.put(path, { ...now, alertContacts });
     await refresh();
@@ -137,7 +163,7 @@ export function ownContacts(): Child {
   return section(
     t("contactsTitle"),
     fetched(source, (data) =>
-      editor(data.peek().alertContacts, (alertContacts) => api.put("/v2/admin/alert-contacts", { alertContacts })),
+      editor("", data.peek().alertContacts, (alertContacts) => api.put("/v2/admin/alert-contacts", { alertContacts })),
     ),
   );
 }

@@ -2,7 +2,7 @@
 
 import { type Child, h, match, when } from "../core/dom";
 import { effect, type Readable, type Signal, signal, untracked } from "../core/signal";
-import { button } from "./parts";
+import { attempt, button } from "./parts";
 import { t } from "./text";
 
 /** Says that the form shows edits of an earlier visit, and offers to discard them. */
@@ -24,9 +24,18 @@ export function newerNotice<T>(newer: Readable<T | null>, load: (other: T) => vo
   );
 }
 
-/** What a form has typed in, kept for later. */
+/** A value that is typed in. */
+type Typed = (() => string) & Pick<Signal<string>, "set">;
+
+/** The rows of a form as one value. plain and row turn a row into JSON and back. */
+export const typedRows = <R, V>(rows: Signal<R[]>, plain: (row: R) => V, row: (value: V) => R): Typed =>
+  Object.assign(() => JSON.stringify(rows().map(plain)), {
+    set: (text: string) => rows.set((JSON.parse(text) as V[]).map(row)),
+  });
+
+/** What is typed into a form, kept for later. */
 interface Kept {
-  /** Forgets the draft after saving. */
+  /** Deletes the draft after saving. */
   forget: () => void;
   /** Says that the form shows a draft, and offers to discard it. */
   notice: Child;
@@ -36,15 +45,16 @@ interface Kept {
  * Keeps what is typed into a form until it is saved: through a refresh, another screen or a closed dialog. Never for
  * secrets.
  */
-export function keepTyped(name: string, fields: Record<string, Signal<string>>): Kept {
+export function keepTyped(name: string, fields: Record<string, Typed>): Kept {
   const key = `console-draft-${name}`;
   const read = () => Object.fromEntries(Object.entries(fields).map(([field, value]) => [field, value()]));
   const first = untracked(read);
+  const initial = JSON.stringify(first);
   const put = (values: Record<string, string>) => {
     for (const [field, value] of Object.entries(values)) fields[field]?.set(value);
   };
   const stored = sessionStorage.getItem(key);
-  const restored = signal(stored !== null);
+  const restored = signal(stored !== null && stored !== initial); // after saving, the form may begin with what was typed
   if (stored) put(JSON.parse(stored) as Record<string, string>);
   const forget = () => {
     restored.set(false);
@@ -52,7 +62,7 @@ export function keepTyped(name: string, fields: Record<string, Signal<string>>):
   };
   effect(() => {
     const text = JSON.stringify(read());
-    if (text === JSON.stringify(first)) sessionStorage.removeItem(key);
+    if (text === initial) sessionStorage.removeItem(key);
     else sessionStorage.setItem(key, text);
   });
   const discard = () => {
@@ -60,4 +70,21 @@ export function keepTyped(name: string, fields: Record<string, Signal<string>>):
     forget();
   };
   return { forget, notice: when(restored, () => restoredNotice(discard)) };
+}
+
+/** An attempt of a form that keeps what is typed in until it succeeds. */
+export function keptAttempt(
+  name: string,
+  fields: Record<string, Typed>,
+): Pick<ReturnType<typeof attempt>, "run" | "view"> {
+  const { forget, notice } = keepTyped(name, fields);
+  const { run, view } = attempt();
+  return {
+    run: async (action) => {
+      const done = await run(action);
+      if (done) forget();
+      return done;
+    },
+    view: () => [notice, view()],
+  };
 }

@@ -5,6 +5,7 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
+import { keptAttempt } from "./draft";
 import { factFields, facts, signalsOf, valuesOf } from "./facts";
 import { attempt, button, dialog, fetched, field, input, section, select, table, toast } from "./parts";
 import { branches, branchName } from "./session";
@@ -86,7 +87,11 @@ function openEntity(entity: Entity | null, refresh: () => Promise<void>): void {
     const keys = signalsOf(["clientKey", "widgetSecretKey", "apiSecretKey"] as const, {
       clientKey: entity?.clientKey ?? "",
     });
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt(`entity-${entity?.entity ?? "new"}`, {
+      code,
+      ...company,
+      clientKey: keys.clientKey,
+    });
     const save = () =>
       run(async () => {
         const secrets = Object.fromEntries(Object.entries(valuesOf(keys)).filter(([, value]) => value));

@@ -77,7 +77,7 @@ function note(path: string, n: Readable<Note>, refresh: () => Promise<void>): HT
 export function noteForm(path: string, refresh: () => Promise<void>): Child {
   if (!mayBook()) return null;
   const text = signal("");
-  const { forget, notice } = keepTyped(path, { text });
+  const { forget, notice } = keepTyped(`note-${path}`, { text });
   const { run, view } = attempt();
   const add = async () => {
     if (!(await run(() => api.post(path, { text: text.peek().trim() })))) return;

@@ -5,6 +5,7 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { type Signal, signal } from "../core/signal";
+import { keptAttempt } from "./draft";
 import { attempt, button, chip, copy, dialog, fetched, field, heading, input, section, table, toast } from "./parts";
 import { branches, branchName } from "./session";
 import { localText, t } from "./text";
@@ -65,7 +66,7 @@ function openToken(refresh: () => Promise<void>): void {
     const name = signal("");
     const chosen = signal(new Set<string>(["read"]));
     const places = signal(new Set<string>());
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt("token", { name });
     const save = () =>
       run(async () => {
         const { token } = await api.post<Schemas["NewToken"]>("/v2/admin/tokens", {
@@ -225,7 +226,7 @@ function openWebhook(refresh: () => Promise<void>): void {
     const address = signal("https://");
     const types = signal(new Set<string>());
     const places = signal(new Set<string>());
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt("webhook", { address });
     const save = () =>
       run(async () => {
         const { secret } = await api.post<Schemas["NewWebhook"]>("/v2/admin/webhooks", {

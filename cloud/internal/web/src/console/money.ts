@@ -10,6 +10,7 @@ import { getBanks } from "./banks";
 import { fileLink } from "./confirm";
 import { who } from "./day/history";
 import { wall } from "./doors";
+import { keptAttempt } from "./draft";
 import { gather, watch } from "./live";
 import { pages } from "./pages";
 import { attempt, button, chip, dialog, fetched, field, heading, input, section, select, table, toast } from "./parts";
@@ -252,7 +253,7 @@ export function openResolve(
 ): void {
   dialog(t("resolve"), (close) => {
     const resolution = signal("");
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt(`resolve-${difference.id}`, { resolution });
     const submit = () =>
       run(async () => {
         await api.post(`/v2/admin/differences/${difference.id}/resolution`, { resolution: resolution.peek().trim() });

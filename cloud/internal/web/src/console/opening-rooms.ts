@@ -3,7 +3,8 @@
 import { api } from "../core/api";
 import { h } from "../core/dom";
 import { computed, signal } from "../core/signal";
-import { attempt, button, dialog, field, table, toast } from "./parts";
+import { keptAttempt } from "./draft";
+import { button, dialog, field, table, toast } from "./parts";
 import { price } from "./rooms";
 import type { Branch } from "./session";
 import { t } from "./text";
@@ -38,7 +39,7 @@ export function openPaste(branch: Branch, refresh: () => Promise<void>): void {
   dialog(t("pasteRooms"), (close) => {
     const text = signal("");
     const found = computed(() => parseRooms(text()));
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt(`rooms-${branch.branch}`, { text });
     const save = () =>
       run(async () => {
         const { rows } = found.peek();
@@ -58,6 +59,7 @@ export function openPaste(branch: Branch, refresh: () => Promise<void>): void {
           rows: 8,
           autofocus: true,
           spellcheck: false,
+          value: () => text(),
           oninput: (e: Event) => text.set((e.target as HTMLTextAreaElement).value),
         }),
         t("pasteHint"),

@@ -11,10 +11,11 @@ import { computed, signal } from "../core/signal";
 import { openEnroll } from "./devices";
 import { openDoor } from "./door";
 import { doorName } from "./doors";
+import { keptAttempt } from "./draft";
 import { openPIN } from "./keypads";
 import { gather, watch } from "./live";
 import { openPaste } from "./opening-rooms";
-import { attempt, button, chip, dialog, explain, fetched, field, heading, input, select, table, toast } from "./parts";
+import { button, chip, dialog, explain, fetched, field, heading, input, select, table, toast } from "./parts";
 import { type Branch, branches, branchName, identify, mayBook, mayChange } from "./session";
 import type { Settings } from "./settings";
 import { type TextKey, t } from "./text";
@@ -197,7 +198,7 @@ export function openNewBranch(): void {
       signal(""),
       signal(""),
     ];
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt("new-branch", { code, nameKo, nameEn, address, phone, copyFrom });
     const add = () =>
       run(async () => {
         const { branch } = await api.post<{ branch: string }>("/v2/admin/branches", {

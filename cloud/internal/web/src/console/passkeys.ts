@@ -6,6 +6,7 @@ import { submits } from "../core/form";
 import type { Schemas } from "../core/interface";
 import { makePasskey, type PasskeyOptions, passkeysWork, usePasskey } from "../core/passkey";
 import { type Signal, signal } from "../core/signal";
+import { keepTyped } from "./draft";
 import { attempt, button, dialog, field, input, section, table, toast } from "./parts";
 import { localText, t } from "./text";
 
@@ -78,6 +79,7 @@ export function passkeys(list: Passkey[], refresh: () => Promise<void>): Child {
 
 function add(refresh: () => Promise<void>): HTMLElement {
   const name = signal("");
+  const { forget, notice } = keepTyped("passkey", { name });
   const given = proof();
   const { run, view } = attempt();
   const submit = () =>
@@ -91,6 +93,7 @@ function add(refresh: () => Promise<void>): HTMLElement {
         }
         await api.post("/v2/admin/account/passkeys", { name: name.peek().trim(), credential });
         toast(t("passkeyAdded"));
+        forget();
         await refresh();
       }),
     );
@@ -100,6 +103,7 @@ function add(refresh: () => Promise<void>): HTMLElement {
       class: "form",
       onsubmit: submits(submit),
     },
+    notice,
     field(t("passkeyName"), input(name, { maxlength: 50, required: true })),
     given.view(),
     view(),

@@ -6,6 +6,7 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { type Signal, signal } from "../core/signal";
 import { getBanks } from "./banks";
+import { keptAttempt } from "./draft";
 import { attempt, button, dialog, field, input, select, toast } from "./parts";
 import { t, won } from "./text";
 
@@ -36,7 +37,7 @@ export function openPartRefund(reservation: string, method: string | null, refre
     const banks = signal<{ value: string; text: string }[]>([]);
     const deposit = method === "가상계좌";
     if (deposit) void getBanks().then((list) => banks.set(list.map((b) => ({ value: b.code, text: b.name }))));
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt(`refund-${reservation}`, { amount, reason });
     const submit = () =>
       run(async () => {
         const to = deposit
@@ -91,6 +92,7 @@ export function openPartRefund(reservation: string, method: string | null, refre
 export function openOutside(reservation: string, amount: number, refresh: () => void): void {
   const key = newKey();
   byHand(refresh, {
+    id: reservation,
     title: t("outside"),
     text: t("outsideText", { amount: won(amount) }),
     how: t("outsideHow"),
@@ -103,6 +105,7 @@ export function openOutside(reservation: string, amount: number, refresh: () => 
 /** Records a cash receipt that was issued or canceled by hand. */
 export function openReceiptOutside(reservation: string, refresh: () => void): void {
   byHand(refresh, {
+    id: reservation,
     title: t("cashOutside"),
     text: t("cashOutsideText"),
     how: t("cashOutsideHow"),
@@ -116,6 +119,7 @@ export function openReceiptOutside(reservation: string, refresh: () => void): vo
 }
 
 interface ByHand {
+  id: string; // of the reservation
   title: string;
   text: string;
   how: string;
@@ -128,7 +132,7 @@ interface ByHand {
 function byHand(refresh: () => void, form: ByHand): void {
   dialog(form.title, (close) => {
     const [how, reference] = [signal(""), signal("")];
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt(`by-hand-${form.id}-${form.title}`, { how, reference });
     const submit = () =>
       run(async () => {
         await form.send({ how: how.peek().trim(), reference: reference.peek().trim() });

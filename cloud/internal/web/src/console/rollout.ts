@@ -6,6 +6,7 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
+import { keptAttempt } from "./draft";
 import { attempt, button, chip, dialog, facts, fetched, field, heading, input, section, table, toast } from "./parts";
 import { branches, branchName } from "./session";
 import { localText, t } from "./text";
@@ -126,7 +127,7 @@ function openForm(refresh: () => Promise<void>): void {
     const version = signal("");
     const percents = signal("1, 10, 100");
     const minutes = signal("5");
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt("rollout", { version, percents, minutes });
     const begin = () =>
       run(async () => {
         await api.post<State>(path, {

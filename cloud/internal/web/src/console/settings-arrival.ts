@@ -5,6 +5,7 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { type Readable, signal } from "../core/signal";
+import { keptAttempt } from "./draft";
 import { attempt, button, dialog, fetched, field, toast } from "./parts";
 import { type Branch, mayChange } from "./session";
 import { area } from "./settings-showcase";
@@ -82,7 +83,7 @@ function openStep(branch: Branch, step: Step | null, position: number, refresh: 
   dialog(step ? t("arrivalStep", { n: position }) : t("arrivalAdd"), (close) => {
     const [ko, en] = [signal(step?.text.ko ?? ""), signal(step?.text.en ?? "")];
     const file = signal<File | null>(null);
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt(`arrival-${branch.branch}-${step?.id ?? "new"}`, { ko, en });
     const save = () =>
       run(async () => {
         const text = { ko: ko.peek().trim(), en: en.peek().trim() };

@@ -5,6 +5,7 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { type Readable, signal } from "../core/signal";
 import { wall } from "./doors";
+import { keptAttempt } from "./draft";
 import { attempt, button, chip, copy, dialog, field, input, question, select, table, toast } from "./parts";
 import { type Branch, mayChange } from "./session";
 import type { Settings } from "./settings";
@@ -98,7 +99,7 @@ function openExport(branch: Branch, l: Listing, refresh: () => Promise<void>): v
 function openAdd(branch: Branch, settings: Settings, refresh: () => Promise<void>): void {
   dialog(t("addChannel"), (close) => {
     const [partner, room, feed] = [signal(""), signal(settings.rooms[0]?.roomNo ?? ""), signal("")];
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt(`channel-${branch.branch}`, { partner, room });
     const save = () =>
       run(async () => {
         await api.post(`/v2/admin/branches/${branch.branch}/channels`, {

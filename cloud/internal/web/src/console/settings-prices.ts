@@ -5,6 +5,7 @@ import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { type Signal, signal } from "../core/signal";
+import { keepTyped, typedRows } from "./draft";
 import { attempt, button, dialog, explain, field, input, toast } from "./parts";
 import { price } from "./rooms";
 import type { Branch } from "./session";
@@ -66,12 +67,16 @@ export async function openPrices(branch: Branch, roomNo: string): Promise<void> 
     const date = signal(today);
     const rules = () => drafts().map((row) => ruleOf(row.value()));
     const shown = signal<Preview | null>(null);
+    const { forget, notice } = keepTyped(`prices-${branch.branch}-${roomNo}`, {
+      rules: typedRows(drafts, (row) => row.value(), rowOf),
+    });
     const { run, view } = attempt();
     const preview = () =>
       run(async () => shown.set(await api.post<Preview>(`${address}/preview`, { date: date.peek(), rules: rules() })));
     const save = () =>
       run(async () => {
         await api.put(address, { rules: rules() });
+        forget();
         toast(t("saved"));
         close();
       });
@@ -87,6 +92,7 @@ export async function openPrices(branch: Branch, roomNo: string): Promise<void> 
     };
     return [
       h("p", { class: "hint" }, t("pricesHint", { price: price({ pricing: saved.pricing }) })),
+      notice,
       rows(drafts, empty, t("addPriceRule"), ruleForm),
       h(
         "div",

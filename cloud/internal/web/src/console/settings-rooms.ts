@@ -4,6 +4,7 @@ import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { type Readable, signal } from "../core/signal";
+import { keptAttempt } from "./draft";
 import { openPIN } from "./keypads";
 import { attempt, button, check, chip, dialog, explain, field, input, select, table, toast } from "./parts";
 import { price } from "./rooms";
@@ -112,7 +113,13 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
     };
     const turnover = signal(String(room?.turnoverMinutes ?? 10));
     const noLock = signal(room?.lock === "none");
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt(`room-${branch.branch}-${room?.roomNo ?? "new"}`, {
+      number,
+      machine,
+      grade,
+      ...prices,
+      turnover,
+    });
     const save = () =>
       run(async () => {
         await api.put(`/v2/admin/branches/${branch.branch}/rooms/${number.peek().trim()}`, {

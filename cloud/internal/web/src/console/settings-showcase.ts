@@ -4,6 +4,7 @@ import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { type Readable, type Signal, signal } from "../core/signal";
+import { keepTyped, keptAttempt } from "./draft";
 import { attempt, button, dialog, explain, field, input, toast } from "./parts";
 import type { Branch } from "./session";
 import { english, t } from "./text";
@@ -36,9 +37,10 @@ export async function openShowcase(branch: Branch, roomNo: string): Promise<void
 }
 
 function photosPart(address: string, photos: Readable<Photo[]>, refresh: () => Promise<void>): Child {
-  const { run, view } = attempt();
   const ko = signal("");
   const en = signal("");
+  const { forget, notice } = keepTyped(`photo-${address}`, { ko, en });
+  const { run, view } = attempt();
   const file = signal<File | null>(null);
   const choose = photoInput(file);
   const add = () =>
@@ -51,6 +53,7 @@ function photosPart(address: string, photos: Readable<Photo[]>, refresh: () => P
       file.set(null);
       ko.set("");
       en.set("");
+      forget();
       await refresh();
       toast(t("photoAdded"));
     });
@@ -86,6 +89,7 @@ function photosPart(address: string, photos: Readable<Photo[]>, refresh: () => P
             field(t("altEn"), input(en, { maxlength: 100, lang: "en" })),
             button(t("photoAdd"), add, { disabled: () => !file() || !ko().trim() || !en().trim() }),
           ),
+    notice,
     view(),
   ];
 }
@@ -99,13 +103,18 @@ const thumbnail = (p: Photo): HTMLElement => {
 };
 
 function textsPart(address: string, profile: Profile, close: () => void): Child {
-  const { run, view } = attempt();
   const differs = signal("");
   const description = { ko: signal(profile.description.ko), en: signal(profile.description.en) };
   const amenities = {
     ko: signal(profile.amenities.map((a) => a.ko).join("\n")),
     en: signal(profile.amenities.map((a) => a.en).join("\n")),
   };
+  const { run, view } = keptAttempt(`profile-${address}`, {
+    descriptionKo: description.ko,
+    descriptionEn: description.en,
+    amenitiesKo: amenities.ko,
+    amenitiesEn: amenities.en,
+  });
   const save = () => {
     const [ko, en] = [linesOf(amenities.ko.peek()), linesOf(amenities.en.peek())];
     differs.set(ko.length === en.length ? "" : t("amenitiesDiffer", { ko: ko.length, en: en.length }));

@@ -53,7 +53,7 @@ const same = (a: Values, b: Values): boolean => JSON.stringify(a) === JSON.strin
 
 /** Edits survive refreshes, changes of another administrator, and leaving the screen. */
 function editor(branch: Branch, data: Readable<Settings>, refresh: () => Promise<void>): Child {
-  const key = `console-draft-${branch.branch}`;
+  const key = `console-draft-settings-${branch.branch}`;
   const stored = sessionStorage.getItem(key);
   const shown = signal({ values: stored ? (JSON.parse(stored) as Values) : valuesOf(data.peek()), draft: !!stored });
   let base = data.peek(); // the settings that the edits start from

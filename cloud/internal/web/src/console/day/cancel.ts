@@ -4,7 +4,8 @@ import { api } from "../../core/api";
 import { h, when } from "../../core/dom";
 import { signal } from "../../core/signal";
 import { getBanks } from "../banks";
-import { attempt, button, dialog, field, input, select, toast } from "../parts";
+import { keptAttempt } from "../draft";
+import { button, dialog, field, input, select, toast } from "../parts";
 import { t, won } from "../text";
 import type { Record } from "./record";
 
@@ -18,7 +19,7 @@ export function openCancel(data: Record, refresh: () => void): void {
     if (data.needsRefundAccount)
       void getBanks().then((list) => banks.set(list.map((b) => ({ value: b.code, text: b.name }))));
     const reason = signal("");
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt(`cancel-${data.id}`, { reason });
     const ready = () =>
       !data.needsRefundAccount || (bank() !== "" && /^[\d-]{1,20}$/.test(number().trim()) && holder().trim() !== "");
     const submit = () =>

@@ -6,7 +6,8 @@ import type { Schemas } from "../../core/interface";
 import { language } from "../../core/language";
 import { resource } from "../../core/resource";
 import { signal } from "../../core/signal";
-import { attempt, button, chip, dialog, explain, fetched, field, input, toast } from "../parts";
+import { keptAttempt } from "../draft";
+import { button, chip, dialog, explain, fetched, field, input, toast } from "../parts";
 import { type Branch, mayBook } from "../session";
 import { t } from "../text";
 import { type Record, wallTime } from "./record";
@@ -61,7 +62,7 @@ async function revoke(id: string, key: string, refresh: () => void): Promise<voi
 export function openRotate(data: Record, refresh: () => void): void {
   dialog(t("rotateKey"), (close) => {
     const reason = signal("");
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt(`rotate-${data.id}`, { reason });
     const submit = () =>
       run(async () => {
         const { sent } = await api.post<Schemas["KeyRotated"]>(`/v2/admin/reservations/${data.id}/key`, {
@@ -93,7 +94,12 @@ export function openRotate(data: Record, refresh: () => void): void {
 export function openContact(data: Record, refresh: () => void): void {
   dialog(t("correctContact"), (close) => {
     const [name, mobile, email, reason] = [data.name, data.mobileNum, data.email, ""].map((v) => signal(v ?? ""));
-    const { run, view } = attempt();
+    const { run, view } = keptAttempt(`contact-${data.id}`, {
+      name: name!,
+      mobile: mobile!,
+      email: email!,
+      reason: reason!,
+    });
     const submit = () =>
       run(async () => {
         const changed = (now: string, before: string | null) => (now.trim() === (before ?? "") ? {} : now.trim());

@@ -5,6 +5,7 @@ import { clockOf, dateOf, inZone, type Minute, parseDate, slot, wire } from "../
 import { ApiError, api } from "../../core/api";
 import { h, when } from "../../core/dom";
 import { computed, signal } from "../../core/signal";
+import { keepTyped } from "../draft";
 import { attempt, button, check, dialog, field, input, select, toastWithUndo } from "../parts";
 import type { Branch } from "../session";
 import { dateText, phoneText, span, t, timesText, won } from "../text";
@@ -56,6 +57,7 @@ export function openMove(
       const unchanged = computed(
         () => chosen().room === seen().room && chosen().start === seen().start && chosen().end === seen().end,
       );
+      const { forget, notice } = keepTyped(`move-${block.id}`, { reason });
       const { run, view } = attempt();
       const changed = signal("");
       const onDate = async (value: string) => {
@@ -92,6 +94,7 @@ export function openMove(
             refresh();
             return;
           }
+          forget();
           const back = seen.peek();
           toastWithUndo(t("moved"), async () => {
             const { version } = await fetchRecord(block.id);
@@ -161,6 +164,7 @@ export function openMove(
           field(t("reasonOptional"), input(reason, { maxlength: 500 })),
           check(t("notifyMove"), notify),
         ),
+        notice,
         () =>
           problem() && !unchanged()
             ? h("p", { class: "problem", role: "alert" }, t(problem()!))

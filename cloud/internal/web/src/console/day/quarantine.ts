@@ -4,7 +4,8 @@ import { clockOf, inZone } from "../../booking/time";
 import { api } from "../../core/api";
 import { h } from "../../core/dom";
 import { signal } from "../../core/signal";
-import { attempt, button, dialog, field, input, toast } from "../parts";
+import { keptAttempt } from "../draft";
+import { button, dialog, field, input, toast } from "../parts";
 import { type Branch, isHQ } from "../session";
 import { t, timesText } from "../text";
 import type { Block } from "./model";
@@ -17,7 +18,7 @@ export function openQuarantine(branch: Branch, block: Block, refresh: () => void
     `${t("kind_quarantine")} · ${t("roomNo", { n: block.room })} ${timesText(block.start, block.end)}`,
     (close) => {
       const why = signal("");
-      const { run, view } = attempt();
+      const { run, view } = keptAttempt(`quarantine-${id}`, { why });
       const release = () =>
         run(async () => {
           await api.post(`/v2/admin/branches/${branch.branch}/quarantine/${id}/release`, { reason: why.peek().trim() });

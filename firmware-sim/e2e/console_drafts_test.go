@@ -1,0 +1,225 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// consoleSources are the TypeScript files of the console.
+const consoleSources = "../../cloud/internal/web/src/console"
+
+// draftForm is a form of the console that keeps what is typed in.
+type draftForm struct {
+	name   string   // of its draft
+	screen string   // its address below /console
+	open   []string // buttons that lead to the form
+	row    string   // button that adds the row of the field
+	field  string   // label of one field
+	text   string   // what is typed into it; of a drop-down: the value that is selected
+}
+
+// draftForms lists the forms of the console, but for those that other tests drive. date is a day with the paid reservation id.
+func draftForms(date, id string) []draftForm {
+	record, guest := "gangnam/day/"+date+"?r="+id, "gangnam/guest/"+id
+	return []draftForm{
+		{"arrival", "gangnam/settings", []string{"단계 추가"}, "", "안내", "파란 문으로 들어오세요."},
+		{"block", guest, []string{"예약 막기"}, "", "사유", "기물 파손"},
+		{"by-hand", record, []string{"직접 환불함"}, "", "환불 방법", "계좌 이체"},
+		{"cancel", record, []string{"취소·환불"}, "", "사유 (선택)", "mistake"},
+		{"channel", "gangnam/settings", []string{"채널 추가"}, "", "채널", "스페이스"},
+		{"climate", "gangnam/climate", []string{"수정 2번 룸"}, "", "최저 온도(°C)", "22.5"},
+		{"closures", "closures", nil, "", "사유", "태풍"},
+		{"company", "company", nil, "", "고객센터 전화", "02-9999-0000"},
+		{"contact", record, []string{"연락처 정정"}, "", "이름", "윤서연"},
+		{"contacts", "alerts", nil, "사람 추가", "이름", "김당직"},
+		{"contacts", "gangnam/settings", nil, "사람 추가", "이름", "김당직"},
+		{"entity", "company", []string{"사업자 추가"}, "", "사업자 코드", "busan"},
+		{"legal-text", "company", []string{"새 버전 만들기"}, "", "약관 버전", "2030-01-01"},
+		{"move", record, []string{"시간·룸 변경"}, "", "사유 (선택)", "룸 고장"},
+		{"new-branch", "overview", []string{"지점 추가"}, "", "지점 코드", "busan"},
+		{"note", guest, nil, "", "새 메모", "조용한 룸을 좋아해요"},
+		{"note", "gangnam/day/" + date, []string{"인수인계"}, "", "새 메모", "전구 교체"},
+		{"passkey", "account", nil, "", "패스키 이름", "사무실 노트북"},
+		{"person", "people", []string{"관리자 추가"}, "", "아이디", "night-shift"},
+		{"photo", "gangnam/settings", []string{"사진과 소개 2번 룸"}, "", "사진 설명", "창가 자리"},
+		{"prices", "gangnam/settings", []string{"요금 규칙 2번 룸"}, "규칙 추가", "10분", "4400"},
+		{"profile", "gangnam/settings", []string{"사진과 소개 2번 룸"}, "", "소개", "햇볕이 잘 들어요."},
+		{"refund", record, []string{"부분 환불"}, "", "환불 사유", "소음"},
+		{"register", "gangnam/day/" + date, []string{"예약 등록", "이 시간 잡기"}, "", "이름", "최지우"},
+		{"resolve", "gangnam/money", []string{"처리 완료로 표시"}, "", "처리 내용", "직접 환불함"},
+		{"rollout", "rollout", []string{"배포 시작"}, "", "버전", "9.9.9"},
+		{"room", "gangnam/settings", []string{"수정 2번 룸"}, "", "기기", "새 베드"},
+		{"rooms", "gangnam/opening", []string{"표에서 붙여넣기"}, "", "룸 목록", "7, 새 베드"},
+		{"rotate", record, []string{"열쇠 교체"}, "", "사유", "휴대폰을 잃어버림"},
+		{"settings", "gangnam/settings", nil, "", "전화", "02-1234-5678"},
+		{"token", "integrations", []string{"토큰 만들기"}, "", "프로그램 이름", "회계"},
+		{"webhook", "integrations", []string{"받는 주소 추가"}, "", "주소", "https://receiver.example/events"},
+	}
+}
+
+// TestConsoleDrafts types into each form of the console, and finds the text again after the form was closed, after another
+// screen and after a reload. Discarding brings back what is stored.
+func TestConsoleDrafts(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, nil)
+	awaitAgents(t, s, "gangnam")
+	date, midnight := dayAfter()
+	order := newBrowser(t, s).deposited(s, 1, 30000, "01077778888", midnight.Add(12*time.Hour))
+	chargeWithoutOrder(t, s, "order-of-nobody", 77000)
+	hq := staff(t, s)
+	hq.must("POST", "/v2/admin/reconciliation", nil, nil)
+	id := ""
+	until(t, "the deposit is known", func() bool {
+		var month struct {
+			Payments []struct{ ID, OrderID, State string }
+		}
+		hq.must("GET", "/v2/admin/branches/gangnam/payments?yearMonth="+midnight.Format("2006-01"), nil, &month)
+		for _, p := range month.Payments {
+			if p.OrderID == order && p.State == "DONE" {
+				id = p.ID
+			}
+		}
+		return id != ""
+	})
+	address, err := url.Parse(s.Pages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPage(t, "http://localhost:"+address.Port()).on(desktop) // browsers make no passkey for an IP address
+	p.expect("401")
+	p.enterConsole("hq", "hq-demo")
+	for _, form := range draftForms(date, id) {
+		t.Run(form.name, func(t *testing.T) { form.drive(p.with(t)) })
+	}
+}
+
+// field is the field of the form: the last one with its label, in the open dialog or otherwise in the page.
+func (f draftForm) find() string {
+	return `(() => {
+		const scope = [...document.querySelectorAll("dialog[open]")].pop() || document;
+		const labelled = [...scope.querySelectorAll("label")].filter(l => l.innerText.trim() === ` + quoted(f.field) + `).map(l => l.control);
+		const named = [...scope.querySelectorAll("input, textarea, select")].filter(e => e.ariaLabel === ` + quoted(f.field) + `);
+		return [...labelled, ...named].filter(Boolean).pop();
+	})()`
+}
+
+// drive types into the form, leaves it in three ways, and discards the draft.
+func (f draftForm) drive(p *page) {
+	notice := `[...([...document.querySelectorAll("dialog[open]")].pop() || document).querySelectorAll(".notice")].some(n => n.innerText.includes("저장하지 않은 내용"))`
+	show := func() {
+		p.t.Helper()
+		p.wait("the screen", `document.querySelector("main h1, main h2")`)
+		p.press(f.open...)
+		if f.row == "" {
+			p.wait("the field", f.find())
+		}
+	}
+	kept := func(how string) {
+		p.t.Helper()
+		show()
+		p.wait("the text after "+how, f.find()+`?.value === `+quoted(f.text))
+		p.wait("the notice after "+how, notice)
+	}
+	p.open("/console/" + f.screen)
+	show()
+	before := value[string](p, f.find()+`?.value ?? ""`)
+	if f.row != "" {
+		p.press(f.row)
+	}
+	if value[bool](p, f.find()+`.tagName === "SELECT"`) {
+		value[bool](p, `(e => { e.value = `+quoted(f.text)+`; e.dispatchEvent(new Event("change", {bubbles: true})); return true })(`+f.find()+`)`)
+	} else {
+		value[bool](p, `(e => { e.focus(); e.select(); return true })(`+f.find()+`)`)
+		p.do("type", chromedp.KeyEvent(f.text))
+	}
+	if n := p.dialogs(); n > 0 {
+		p.press("닫기")
+		p.wait("the dialog is closed", fmt.Sprintf(`document.querySelectorAll("dialog[open]").length < %d`, n))
+		kept("closing")
+	}
+	p.open("/console/levels")
+	p.wait("another screen", `document.querySelector("main h1, main h2")`)
+	p.open("/console/" + f.screen)
+	kept("another screen and a reload")
+	p.press("버리기")
+	p.wait("what is stored", `(`+f.find()+`?.value ?? "") === `+quoted(before)+` && !(`+notice+`)`)
+	p.open("/console/" + f.screen)
+	show()
+	p.wait("no draft is left", `(`+f.find()+`?.value ?? "") === `+quoted(before)+` && !(`+notice+`)`)
+}
+
+// otherDrafts are driven by other tests.
+var otherDrafts = map[string]string{
+	"quarantine": "TestConsoleQuarantine",
+}
+
+// undrafted lists the files with text fields that keep no draft, and why.
+var undrafted = map[string]string{
+	"account.ts":          "passwords and codes",
+	"audit.ts":            "filters",
+	"confirm.ts":          "passwords and codes",
+	"desk.ts":             "the bank account of a guest",
+	"facts.ts":            "fields of forms in other files",
+	"keypads.ts":          "PINs",
+	"login.ts":            "passwords and codes",
+	"overview.ts":         "a filter",
+	"parts.ts":            "the fields themselves",
+	"reports.ts":          "filters",
+	"search.ts":           "a search",
+	"settings-refunds.ts": "part of the form of settings.ts",
+	"settings-rows.ts":    "part of the forms of settings.ts and settings-prices.ts",
+	"settlement.ts":       "a filter",
+}
+
+// TestEachFormKeepsADraft reads the sources: a file of the console with a text field keeps drafts or is listed with the reason,
+// and each draft is driven by a test.
+func TestEachFormKeepsADraft(t *testing.T) {
+	t.Parallel()
+	driven := maps.Clone(otherDrafts)
+	for _, form := range draftForms("", "") {
+		driven[form.name] = "TestConsoleDrafts"
+	}
+	field := regexp.MustCompile(`\b(input|area)\(|"textarea"|textInput\(`)
+	draft := regexp.MustCompile("(?:keepTyped|keptAttempt)\\(\\s*[`\"]([a-z-]+?)(?:-\\$|[`\"])|`console-draft-([a-z-]+?)-\\$")
+	var files, names []string
+	err := filepath.WalkDir(consoleSources, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || entry.Name() == "draft.ts" {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		drafts := draft.FindAllSubmatch(source, -1)
+		_, excused := undrafted[entry.Name()]
+		if needs, keeps := field.Match(source) && !excused, len(drafts) > 0; needs != keeps {
+			t.Errorf("%s: needs drafts: %v, keeps drafts: %v", entry.Name(), needs, keeps)
+		}
+		files = append(files, entry.Name())
+		for _, name := range drafts {
+			names = append(names, string(slices.Concat(name[1], name[2])))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	if got, want := slices.Compact(names), slices.Sorted(maps.Keys(driven)); !slices.Equal(got, want) {
+		t.Errorf("the sources keep the drafts\n%v, tests drive\n%v", got, want)
+	}
+	for file := range undrafted {
+		if !slices.Contains(files, file) {
+			t.Errorf("%s does not exist", file)
+		}
+	}
+}
