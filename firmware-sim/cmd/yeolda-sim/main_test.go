@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +19,7 @@ import (
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/cloudtest"
 	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
+	"github.com/yeolda/yeolda/firmware-sim/internal/stage"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -67,12 +71,15 @@ func TestGrantKeyMustBeOne(t *testing.T) {
 }
 
 // start runs a program against a cloud and returns the panel's address.
-func start(t *testing.T, cloud *cloudtest.Cloud, sites []fleetconfig.Branch) string {
+func start(t *testing.T, cloud *cloudtest.Cloud, sites []fleetconfig.Branch, change ...func(*program)) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ready.json")
 	p := program{
 		connection: connection{Addr: "127.0.0.1:0", BrokerURL: cloud.URL, GrantKey: demoGrantKey(), ReadyFile: file},
 		sites:      sites, log: slog.New(slog.DiscardHandler), agentLog: slog.New(slog.DiscardHandler),
+	}
+	for _, c := range change {
+		c(&p)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -131,6 +138,65 @@ func TestFleetRuns(t *testing.T) {
 	start(t, cloud, sites)
 	for _, s := range sites {
 		cloud.Status(s.Branch, protocol.Online, time.Time{}, 30*time.Second)
+	}
+}
+
+// TestSceneEndsWithProgram checks that the program ends without an error while a scene waits for the service, and that the scene
+// removes its faults from the sandbox.
+func TestSceneEndsWithProgram(t *testing.T) {
+	cloud := cloudtest.New(t)
+	sites, err := fleetconfig.Parse(fleetconfig.Demo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits, removed := make(chan struct{}, 1), make(chan struct{}, 2)
+	service := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		waits <- struct{}{}
+		<-r.Context().Done()
+	}))
+	sandbox := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			removed <- struct{}{}
+		}
+	}))
+	t.Cleanup(func() { // after the program has ended
+		service.Close()
+		sandbox.Close()
+		if len(removed) != 2 {
+			t.Errorf("the scene removed its faults %d times, want before and after", len(removed))
+		}
+	})
+	panel := start(t, cloud, sites, func(p *program) {
+		p.stage = &stage.Stage{Service: service.URL, Sandbox: sandbox.URL, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	})
+	go func() {
+		if answer, err := http.Post(panel+"/stage/scenes/open", "", nil); err == nil {
+			_, _ = io.Copy(io.Discard, answer.Body) // a visitor who leaves would end the scene
+			answer.Body.Close()
+		}
+	}()
+	select {
+	case <-waits:
+	case <-time.After(30 * time.Second):
+		t.Error("the scene does not call the service")
+	}
+}
+
+// TestStageAddresses checks that listeners on all interfaces get an address that a browser can open, with one name of the host.
+func TestStageAddresses(t *testing.T) {
+	for addr, want := range map[string]string{
+		"127.0.0.1:8080": "127.0.0.1:8080", ":8080": "127.0.0.1:8080", "0.0.0.0:8080": "127.0.0.1:8080", "[::]:8080": "127.0.0.1:8080",
+		"localhost:8080": "127.0.0.1:8080", "yeolda.test:80": "yeolda.test:80", "nonsense": "nonsense",
+	} {
+		if got := reachable(addr); got != want {
+			t.Errorf("reachable(%q) = %q, want %q", addr, got, want)
+		}
+	}
+	for _, origin := range []string{"127.0.0.1:8070", "http://127.0.0.1:8070/", "http://127.0.0.1:8070/stage", "*"} {
+		c := runCommand{StageOrigin: origin}
+		if err := c.Run(t.Context(), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "YEOLDA_STAGE_ORIGIN") {
+			t.Errorf("%q: %v, want an error that names YEOLDA_STAGE_ORIGIN", origin, err)
+		}
 	}
 }
 

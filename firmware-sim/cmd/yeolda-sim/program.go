@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -63,15 +64,23 @@ func (c *connection) broker() (*url.URL, error) {
 	if c.BrokerURL != nil && *c.BrokerURL != (url.URL{}) {
 		return c.BrokerURL, nil
 	}
-	host, port, err := net.SplitHostPort(c.MQTTAddr)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(c.MQTTAddr); err != nil {
 		return nil, fmt.Errorf("broker address: %w", err)
 	}
-	// A broker that listens on all interfaces is reached on loopback.
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+	return &url.URL{Scheme: "mqtt", Host: reachable(c.MQTTAddr)}, nil
+}
+
+// reachable returns the address at which this machine reaches a listener on addr. Loopback has one name, because browsers keep
+// cookies by host.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || host == "localhost" || err == nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	return &url.URL{Scheme: "mqtt", Host: net.JoinHostPort(host, port)}, nil
+	return net.JoinHostPort(host, port)
 }
 
 // program is a configured simulator.
@@ -122,24 +131,26 @@ func (p *program) run(ctx context.Context) error {
 	shown := panel.New(branches, feed)
 	handler := http.NewServeMux()
 	handler.Handle("/", shown.Handler())
+	address := listener.Addr().String()
 	if p.stage != nil {
-		p.stage.Simulator = "http://" + listener.Addr().String()
+		p.stage.Simulator = "http://" + reachable(address)
+		p.stage.Origin = cmp.Or(p.stage.Origin, p.stage.Simulator)
 		scenes := p.stage.Handler()
 		handler.Handle("/stage", scenes)
 		handler.Handle("/stage/", scenes)
 	}
+	g, ctx := errgroup.WithContext(ctx)
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
-		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
+		BaseContext: func(net.Listener) context.Context { return ctx }, // scenes end with the program
+		ErrorLog:    slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
 	}
-	address := listener.Addr().String()
 	if err := p.ready(address); err != nil {
 		listener.Close()
 		return err
 	}
-	p.log.Info("simulator runs", "panel", "http://"+address, "broker", broker.Redacted(), "branches", len(branches))
+	p.log.Info("simulator runs", "panel", "http://"+reachable(address), "broker", broker.Redacted(), "branches", len(branches))
 
-	g, ctx := errgroup.WithContext(ctx)
 	shown.Enroll = func(request context.Context, command string, rooms int) (*branch.Branch, error) {
 		credential, plan, err := enroll(request, command, rooms)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/cookiejar"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -25,21 +26,30 @@ type person struct {
 	service string
 }
 
-func (t *telling) newPerson() *person {
+func (s *Stage) newPerson() *person {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		panic(err) // never: no options
 	}
-	return &person{http.Client{Jar: jar, Timeout: callTimeout}, t.Service}
+	return &person{http.Client{Jar: jar, Timeout: callTimeout}, s.Service}
 }
 
 // refusal is an answer of the service other than 200.
 type refusal struct {
-	Status  int
-	Message string
+	Status    int `json:"-"`
+	ErrorType string
+	Message   string
 }
 
-func (r *refusal) Error() string { return fmt.Sprintf("HTTP %d: %s", r.Status, r.Message) }
+func (r *refusal) Error() string {
+	return fmt.Sprintf("HTTP %d %s: %s", r.Status, r.ErrorType, r.Message)
+}
+
+// refusedWith reports whether an error is a refusal with a status.
+func refusedWith(err error, status int) bool {
+	refused := (*refusal)(nil)
+	return errors.As(err, &refused) && refused.Status == status
+}
 
 // unlessRefused returns an error that is not a refusal.
 func unlessRefused(err error) error {
@@ -87,7 +97,11 @@ func (p *person) send(ctx context.Context, method, address string, body any) (*h
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	return p.http.Do(request)
+	answer, err := p.http.Do(request)
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		return nil, fmt.Errorf("%s %s: %w", method, request.URL.Host, failed.Err) // without the path, which may hold a key
+	}
+	return answer, err
 }
 
 // await polls for an effect for which there is no event.

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -13,6 +12,12 @@ import (
 
 // branch is the branch in which the scenes play: open around the clock, with keypads of its agent.
 const branch = "gangnam"
+
+// guestName is the name of the guests of scenes.
+const guestName = "김하늘"
+
+// administrator is the demo's administrator of all branches.
+var administrator = map[string]string{"id": "hq", "password": "hq-demo"}
 
 const (
 	slot = 10 * time.Minute
@@ -30,6 +35,7 @@ type booking struct {
 	Room       int
 	Price      int
 	Start, End time.Time
+	Method     string // of the payment
 	Order      string
 	Key        string
 }
@@ -55,34 +61,73 @@ func (t *telling) day(b *booking) string {
 	return t.Service + "/console/" + branch + "/day/" + b.Start.In(seoul).Format(time.DateOnly)
 }
 
-// hold lets a guest reserve the first room that is free for an hour from a slot on.
-func (t *telling) hold(start time.Time) *booking {
-	b := &booking{person: t.newPerson(), Mobile: fmt.Sprintf("010%08d", rand.IntN(1e8)), Start: start, End: start.Add(stay)}
-	t.do(func() error {
-		var found struct {
-			Rooms []struct {
-				RoomNo  string
-				Enabled bool
-				Pricing struct{ Min60 int }
-			}
+// room is a room on sale and its price of an hour in won.
+type room struct{ No, Price int }
+
+// rooms returns the rooms that are sold by the hour.
+func (t *telling) rooms() ([]room, error) {
+	var found struct {
+		Rooms []struct {
+			RoomNo  string
+			Enabled bool
+			Pricing struct{ Min60 int }
 		}
-		if err := b.call(t.ctx, http.MethodGet, "/v2/branches/"+branch+"/reservations?baseHour=0&date="+start.In(seoul).Format(time.DateOnly), nil, &found); err != nil {
+	}
+	today := time.Now().In(seoul).Format(time.DateOnly)
+	if err := t.newPerson().call(t.ctx, http.MethodGet, "/v2/branches/"+branch+"/reservations?baseHour=0&date="+today, nil, &found); err != nil {
+		return nil, err
+	}
+	var rooms []room
+	for _, r := range found.Rooms {
+		no, err := strconv.Atoi(r.RoomNo)
+		if err != nil {
+			return nil, fmt.Errorf("room %q: %w", r.RoomNo, err)
+		}
+		if r.Enabled && r.Pricing.Min60 > 0 {
+			rooms = append(rooms, room{no, r.Pricing.Min60})
+		}
+	}
+	return rooms, nil
+}
+
+// firstFree calls take with each room but one until the answer is not that its time is taken. from names the time to visitors.
+func (t *telling) firstFree(from string, but int, take func(room) error) error {
+	rooms, err := t.rooms()
+	if err != nil {
+		return err
+	}
+	for _, r := range rooms {
+		if r.No == but {
+			continue
+		}
+		if err := take(r); !refusedWith(err, http.StatusConflict) {
 			return err
 		}
-		for _, r := range found.Rooms {
-			no, err := strconv.Atoi(r.RoomNo)
-			if err != nil || !r.Enabled || r.Pricing.Min60 == 0 {
-				continue
-			}
-			b.Room, b.Price = no, r.Pricing.Min60
-			if err := b.reserve(t.ctx); err == nil || unlessRefused(err) != nil {
-				return err
-			}
-		}
-		return errors.New("every room is taken; try again in an hour")
+	}
+	return &obstacle{
+		fmt.Sprintf("강남점에 %s부터 한 시간 비어 있는 룸이 없어요. 콘솔에서 예약을 취소한 다음 다시 눌러 주세요.", from),
+		fmt.Sprintf("No room in Gangnam is free for an hour from %s. Cancel a reservation in the console and press again.", from),
+	}
+}
+
+// hold lets a guest reserve the first room that is free for an hour, some time after the start of the current slot.
+func (t *telling) hold(after time.Duration) *booking {
+	b := &booking{person: t.newPerson(), Mobile: fmt.Sprintf("010%08d", rand.IntN(1e8))}
+	t.do(func() error {
+		return t.firstFree(clock(slotAfter(after)), 0, func(r room) error {
+			b.Room, b.Price, b.Start = r.No, r.Price, slotAfter(after)
+			b.End = b.Start.Add(stay)
+			return b.reserve(t.ctx)
+		})
 	})
+	t.guests = append(t.guests, b)
 	return b
 }
+
+// slotAfter returns a time after the start of the current slot.
+func slotAfter(d time.Duration) time.Time { return time.Now().Truncate(slot).Add(d) }
+
+func clock(at time.Time) string { return at.In(seoul).Format("15:04") }
 
 func (b *booking) reserve(ctx context.Context) error {
 	return b.call(ctx, http.MethodPost, "/reservation", map[string]any{
@@ -90,16 +135,50 @@ func (b *booking) reserve(ctx context.Context) error {
 	}, nil)
 }
 
-// release gives a held room back.
+// release releases a held room.
 func (t *telling) release(b *booking) {
 	t.do(func() error { return b.call(t.ctx, http.MethodDelete, "/reservation", nil, nil) })
 }
 
-// pay pays for a held room in the sandbox, with its names of the methods.
+// releaseRooms releases the rooms of the guests of earlier scenes. A refusal does not matter: a hold expires, and a visitor may
+// have cancelled the reservation.
+func (t *telling) releaseRooms() {
+	for ; t.err == nil && len(t.guests) > 0; t.guests = t.guests[1:] {
+		b := t.guests[0]
+		t.do(func() error {
+			if b.Order == "" {
+				return unlessRefused(b.call(t.ctx, http.MethodDelete, "/reservation", nil, nil))
+			}
+			return unlessRefused(t.cancel(b))
+		})
+	}
+}
+
+// cancel cancels a guest's reservation as the administrator, whatever its state, and refunds what is paid.
+func (t *telling) cancel(b *booking) error {
+	found, err := t.find(b)
+	if err != nil || found.BookingStatus == "" {
+		return err
+	}
+	var account any
+	if b.Method == virtualAccount && found.BookingStatus == "paid" {
+		account = map[string]string{"refundReceiveAccountBank": "20", "refundReceiveAccountNumber": "1002123456789", "refundReceiveAccountHolderName": guestName}
+	}
+	return t.hq.call(t.ctx, http.MethodDelete, "/admin/reservation/"+found.ID+"?bookingStatus="+found.BookingStatus, account, nil)
+}
+
+// Methods of payment, as the sandbox names them.
+const (
+	card           = "카드"
+	virtualAccount = "가상계좌"
+)
+
+// pay pays for a held room in the sandbox. With a virtual account the deposit is still to come.
 func (t *telling) pay(b *booking, method string) {
+	b.Method = method
 	t.do(func() error {
 		var order struct{ OrderID string }
-		if err := b.call(t.ctx, http.MethodPost, "/payment", map[string]any{"amount": b.Price, "name": "김하늘", "mobileNum": b.Mobile}, &order); err != nil {
+		if err := b.call(t.ctx, http.MethodPost, "/payment", map[string]any{"amount": b.Price, "name": guestName, "mobileNum": b.Mobile}, &order); err != nil {
 			return err
 		}
 		b.Order = order.OrderID
@@ -125,15 +204,12 @@ func (t *telling) receive(b *booking) {
 		}
 		return b.Key != "", err
 	})
-	if t.err == nil {
-		t.stays = append(t.stays, b.Key)
-	}
 }
 
 // buy lets a guest buy a room from now on by card, and waits for the key.
 func (t *telling) buy() *booking {
-	b := t.hold(time.Now().Truncate(slot))
-	t.pay(b, "카드")
+	b := t.hold(0)
+	t.pay(b, card)
 	t.receive(b)
 	return b
 }
@@ -166,18 +242,27 @@ func (t *telling) types(b *booking, digits string) {
 	})
 }
 
-// staff sends a request of an administrator about a guest's reservation. address is its path with %s for the id.
-func (t *telling) staff(of *booking, method, address string, body any) error {
-	hq := t.newPerson()
-	if err := hq.call(t.ctx, http.MethodPost, "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil); err != nil {
-		return err
+// reservation is a guest's reservation as the administrator finds it.
+type reservation struct {
+	ID            string
+	BookingStatus string // empty once it has ended
+}
+
+// find finds a guest's reservation as the administrator, who logs in for that.
+func (t *telling) find(b *booking) (reservation, error) {
+	if t.hq == nil {
+		hq := t.newPerson()
+		if err := hq.call(t.ctx, http.MethodPost, "/admin/login", administrator, nil); err != nil {
+			return reservation{}, err
+		}
+		t.hq = hq
 	}
-	var found struct{ Reservations []struct{ ID string } }
-	if err := hq.call(t.ctx, http.MethodGet, "/v2/admin/reservations?query="+of.Mobile, nil, &found); err != nil {
-		return err
+	var found struct{ Reservations []reservation }
+	if err := t.hq.call(t.ctx, http.MethodGet, "/v2/admin/reservations?query="+b.Mobile, nil, &found); err != nil {
+		return reservation{}, err
 	}
 	if len(found.Reservations) != 1 {
-		return fmt.Errorf("%d reservations of the guest", len(found.Reservations))
+		return reservation{}, fmt.Errorf("%d reservations of the guest", len(found.Reservations))
 	}
-	return hq.call(t.ctx, method, fmt.Sprintf(address, found.Reservations[0].ID), body, nil)
+	return found.Reservations[0], nil
 }

@@ -21,13 +21,12 @@ var scenes = map[string]func(*telling){
 
 // buyAndOpen: a guest buys a room, receives the key and opens both doors.
 func buyAndOpen(t *telling) {
-	now := time.Now().Truncate(slot)
 	t.tell("손님이 휴대폰에서 지금 비어 있는 룸을 찾아요.", "A guest looks for a room that is free now.",
-		map[string]string{phone: t.Service + "/b/" + branch + "/" + now.In(seoul).Format(time.DateOnly)})
-	b := t.hold(now)
+		map[string]string{phone: t.Service + "/b/" + branch + "/" + time.Now().In(seoul).Format(time.DateOnly)})
+	b := t.hold(0)
 	t.tell(fmt.Sprintf("%d번 룸을 한 시간 맡아 두었어요. 이제 아무도 같은 시간을 살 수 없어요.", b.Room),
 		fmt.Sprintf("Room %d is held for an hour. No one else can buy that time now.", b.Room), map[string]string{console: t.day(b)})
-	t.pay(b, "카드")
+	t.pay(b, card)
 	t.receive(b)
 	t.tell(fmt.Sprintf("카드로 %d원을 냈어요. 열쇠가 메시지로 왔어요.", b.Price),
 		fmt.Sprintf("The guest paid %d won by card. The key arrived as a message.", b.Price), map[string]string{messages: t.inbox(b)})
@@ -95,16 +94,11 @@ func branchOffline(t *telling) {
 
 // lateDeposit: money arrives while a cancellation has failed at the provider, so the guest gets what they paid for.
 func lateDeposit(t *telling) {
-	b := t.hold(time.Now().Truncate(slot).Add(2 * stay))
-	t.pay(b, "가상계좌")
+	b := t.hold(2 * stay)
+	t.pay(b, virtualAccount)
 	t.tell(fmt.Sprintf("손님이 %d번 룸을 잡고 가상계좌로 %d원을 보내기로 했어요.", b.Room, b.Price),
 		fmt.Sprintf("A guest took room %d and will transfer %d won to a virtual account.", b.Room, b.Price), map[string]string{messages: t.inbox(b), console: t.day(b)})
-	t.do(func() error {
-		return b.ask(t.ctx, http.MethodPost, t.Sandbox+"/sandbox/faults", map[string]any{"target": "cancel", "kind": "error", "status": 500, "times": 1}, nil)
-	})
-	t.do(func() error {
-		return unlessRefused(t.staff(b, http.MethodDelete, "/admin/reservation/%s?bookingStatus=waitingForDeposit", nil)) // the outcome is unknown
-	})
+	t.do(func() error { return t.cancelInDoubt(b) })
 	t.tell("입금이 늦어져 직원이 취소를 눌렀지만, 결제사가 계좌를 닫지 못했어요. 서비스는 취소됐다고 말하지 않고 그 시간을 지켜요.",
 		"The transfer is late and staff cancel, but the provider fails to close the account. The service does not claim a cancellation and keeps the time.",
 		map[string]string{messages: t.Sandbox + "/#calls"})
@@ -117,20 +111,33 @@ func lateDeposit(t *telling) {
 		map[string]string{messages: t.inbox(b), phone: b.page(), console: t.day(b)})
 }
 
+// cancelInDoubt cancels as the administrator while the provider fails, so that the outcome is unknown.
+func (t *telling) cancelInDoubt(b *booking) error {
+	fault := map[string]any{"target": "cancel", "kind": "error", "status": 500, "times": 1}
+	if err := b.ask(t.ctx, http.MethodPost, t.sandboxFaults(), fault, nil); err != nil {
+		return err
+	}
+	err := t.cancel(b)
+	if refused := (*refusal)(nil); !errors.As(err, &refused) || refused.Status != http.StatusServiceUnavailable || refused.ErrorType != "PaymentPendingException" {
+		return fmt.Errorf("the cancellation ended with %v, want an unknown outcome", err)
+	}
+	var left struct{ Faults []struct{ Target string } }
+	if err := b.ask(t.ctx, http.MethodGet, t.sandboxFaults(), nil, &left); err != nil {
+		return err
+	}
+	if len(left.Faults) > 0 {
+		return fmt.Errorf("the provider's fault is unused: %+v", left.Faults)
+	}
+	return nil
+}
+
 // moveUnderGuest: staff move a stay while the guest looks at the key page.
 func moveUnderGuest(t *telling) {
 	b := t.buy()
-	other := t.hold(b.Start) // finds a free room
-	t.release(other)
 	t.tell(fmt.Sprintf("손님이 %d번 룸의 열쇠 페이지를 보고 있어요.", b.Room), fmt.Sprintf("A guest looks at the key page of room %d.", b.Room),
 		map[string]string{phone: b.page(), console: t.day(b)})
-	t.do(func() error {
-		return t.staff(b, http.MethodPut, "/admin/reservation/%s", map[string]any{
-			"room": strconv.Itoa(other.Room), "startDateTime": wireTime(b.Start), "endDateTime": wireTime(b.End),
-		})
-	})
 	old := b.Room
-	b.Room = other.Room
+	t.move(b)
 	t.tell(fmt.Sprintf("직원이 예약을 %d번에서 %d번 룸으로 옮겼어요. 손님은 메시지를 받고, 페이지는 바뀐 룸을 말해요.", old, b.Room),
 		fmt.Sprintf("Staff moved the stay from room %d to room %d. The guest gets a message, and the page names the new room.", old, b.Room),
 		map[string]string{phone: b.page() + "?fresh=moved", messages: t.inbox(b)})
@@ -138,40 +145,50 @@ func moveUnderGuest(t *telling) {
 		fmt.Sprintf("The same key opens room %d. It no longer opens the old one.", b.Room))
 }
 
+// move moves a stay to another room as the administrator.
+func (t *telling) move(b *booking) {
+	t.do(func() error {
+		found, err := t.find(b)
+		if err != nil {
+			return err
+		}
+		return t.firstFree(clock(b.Start), b.Room, func(r room) error {
+			b.Room = r.No
+			return t.hq.call(t.ctx, http.MethodPut, "/admin/reservation/"+found.ID, map[string]any{
+				"room": strconv.Itoa(r.No), "startDateTime": wireTime(b.Start), "endDateTime": wireTime(b.End),
+			}, nil)
+		})
+	})
+}
+
 // twoBuyers: two guests want the same slot at the same time.
 func twoBuyers(t *telling) {
-	start := time.Now().Truncate(slot).Add(3 * stay)
-	free := t.hold(start)
+	free := t.hold(3 * stay)
 	t.release(free)
-	clock := start.In(seoul).Format("15:04")
-	t.tell(fmt.Sprintf("두 손님이 같은 순간에 %d번 룸 %s를 눌러요.", free.Room, clock),
-		fmt.Sprintf("Two guests press room %d at %s in the same instant.", free.Room, clock), map[string]string{console: t.day(free)})
-	var buyers [2]booking
+	at := clock(free.Start)
+	t.tell(fmt.Sprintf("두 손님이 같은 순간에 %d번 룸 %s를 눌러요.", free.Room, at),
+		fmt.Sprintf("Two guests press room %d at %s in the same instant.", free.Room, at), map[string]string{console: t.day(free)})
+	var buyers [2]*booking
 	var outcomes [2]error
 	t.do(func() error {
 		var racers sync.WaitGroup
 		for i := range buyers {
-			buyers[i] = *free
-			buyers[i].person = t.newPerson()
-			racers.Go(func() { outcomes[i] = buyers[i].reserve(t.ctx) })
+			buyer := *free
+			buyer.person = t.newPerson()
+			buyers[i] = &buyer
+			racers.Go(func() { outcomes[i] = buyer.reserve(t.ctx) })
 		}
 		racers.Wait()
-		return nil
-	})
-	winner := 0
-	if outcomes[0] != nil {
-		winner = 1
-	}
-	var lost *refusal
-	t.do(func() error {
-		if outcomes[winner] != nil || !errors.As(outcomes[1-winner], &lost) {
+		t.guests = append(t.guests, buyers[:]...)
+		won, lost := outcomes[0], outcomes[1]
+		if won != nil {
+			won, lost = lost, won
+		}
+		if won != nil || !refusedWith(lost, http.StatusConflict) {
 			return fmt.Errorf("the outcomes are %v and %v, want one refusal", outcomes[0], outcomes[1])
 		}
 		return nil
 	})
-	if t.err == nil {
-		t.tell("한 손님만 시간을 얻었어요. 다른 손님은 바로 알게 되고, 돈은 움직이지 않았어요. “"+lost.Message+"”",
-			"One guest got the time. The other one knows at once, and no money moved: “"+lost.Message+"”", nil)
-		t.release(&buyers[winner])
-	}
+	t.tell("한 손님만 시간을 얻었어요. 다른 손님은 바로 알게 되고, 돈은 움직이지 않았어요.",
+		"One guest got the time. The other one knows at once, and no money moved.", nil)
 }

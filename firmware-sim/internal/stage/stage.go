@@ -3,6 +3,7 @@
 //
 //	GET   /stage                  the page
 //	POST  /stage/scenes/{scene}   plays a scene; the answer is one [Step] in JSON a line, as it happens
+//	POST  /stage/login            logs the visitor's browser in to the console
 //
 // It is for demos: the service allows the frames only in demo mode (YEOLDA_STAGE_ORIGIN).
 package stage
@@ -11,7 +12,8 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"fmt"
+	"errors"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -22,13 +24,18 @@ import (
 //go:embed page
 var files embed.FS
 
+// restoreTimeout limits the removal of faults after a scene. It is shorter than the program's shutdown may take.
+const restoreTimeout = 2 * time.Second
+
 // Stage plays scenes. One is played at a time.
 type Stage struct {
 	Service, Sandbox, Simulator string        // origins
+	Origin                      string        // at which browsers open the stage and the pages allow frames
 	Pace                        time.Duration // time to read a step
+	Log                         *slog.Logger
 
 	playing sync.Mutex
-	stays   []string // keys of the stays of earlier scenes that have not ended
+	guests  []*booking // of earlier scenes, whose rooms are not released yet
 }
 
 // Step is one sentence of a scene, in both languages, and what the frames show with it.
@@ -54,7 +61,8 @@ func (s *Stage) Handler() http.Handler {
 		r.Get("/stage"+path, s.file(path, mediaType))
 	}
 	r.Get("/stage/frames", s.frames)
-	r.Post("/stage/scenes/{scene}", s.play)
+	r.With(sameOrigin).Post("/stage/scenes/{scene}", s.play)
+	r.With(sameOrigin).Post("/stage/login", s.login)
 	return r
 }
 
@@ -75,24 +83,46 @@ func (s *Stage) file(path, mediaType string) http.HandlerFunc {
 	}
 }
 
-// frames returns what the frames show before the first scene.
+// sameOrigin rejects requests of pages of other origins: scenes change the demo, and a login ends another session.
+func sameOrigin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
+			http.Error(w, "from another origin", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// frames returns the origin of the stage and what the frames show before the first scene.
 func (s *Stage) frames(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]string{
+	_ = json.NewEncoder(w).Encode(map[string]any{"origin": s.Origin, "frames": map[string]string{
 		phone: s.Service + "/", console: s.Service + "/console", plan: "/?branch=" + branch, messages: s.Sandbox + "/#messages",
-	})
+	}})
+}
+
+// login passes on the cookies of a login as hq. Cookies apply to all ports of a host, so they log in the frame of the console.
+func (s *Stage) login(w http.ResponseWriter, r *http.Request) {
+	answer, err := s.newPerson().send(r.Context(), http.MethodPost, s.Service+"/api/admin/login", administrator)
+	if err != nil {
+		s.Log.Warn("stage: login", "error", err)
+		http.Error(w, "the service does not respond", http.StatusBadGateway)
+		return
+	}
+	defer answer.Body.Close()
+	for _, cookie := range answer.Header.Values("Set-Cookie") {
+		w.Header().Add("Set-Cookie", cookie)
+	}
+	w.WriteHeader(answer.StatusCode)
 }
 
 // play streams the steps of a scene.
 func (s *Stage) play(w http.ResponseWriter, r *http.Request) {
-	scene := scenes[chi.URLParam(r, "scene")]
+	name := chi.URLParam(r, "scene")
+	scene := scenes[name]
 	if scene == nil {
 		http.Error(w, "no such scene", http.StatusNotFound)
-		return
-	}
-	// A page of another origin must not play: the scenes change the demo.
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
-		http.Error(w, "from another origin", http.StatusForbidden)
 		return
 	}
 	if !s.playing.TryLock() {
@@ -108,14 +138,31 @@ func (s *Stage) play(w http.ResponseWriter, r *http.Request) {
 		}
 		return http.NewResponseController(w).Flush()
 	}}
-	t.prepare()
-	scene(t)
-	if err := t.err; err != nil {
-		_ = t.step(Step{Ko: fmt.Sprintf("장면이 끊겼어요: %v", err), En: fmt.Sprintf("The scene broke off: %v", err), Failed: true})
-	}
-	// A visitor who closes the page leaves no fault behind.
-	t.ctx, t.err = context.WithoutCancel(r.Context()), nil
 	t.restore()
+	t.releaseRooms()
+	scene(t)
+	if err := t.err; err != nil && r.Context().Err() == nil {
+		s.Log.Warn("stage: a scene broke off", "scene", name, "error", err)
+		_ = t.step(lastStep(err))
+	}
+	// A visitor who closes the page and a program that ends leave no fault behind.
+	ctx, stop := context.WithTimeout(context.WithoutCancel(r.Context()), restoreTimeout)
+	defer stop()
+	t.ctx, t.err = ctx, nil
+	t.restore()
+}
+
+// obstacle is a reason to break off that a visitor can remove.
+type obstacle struct{ ko, en string }
+
+func (o *obstacle) Error() string { return o.en }
+
+// lastStep returns the step of a scene that broke off.
+func lastStep(err error) Step {
+	if o := (*obstacle)(nil); errors.As(err, &o) {
+		return Step{Ko: o.ko, En: o.en, Failed: true}
+	}
+	return Step{Ko: "장면이 끊겼어요. 이유는 시뮬레이터의 로그에 있어요.", En: "The scene broke off. The simulator's log has the reason.", Failed: true}
 }
 
 // telling is a scene in progress. After an error its methods do nothing.
@@ -123,6 +170,7 @@ type telling struct {
 	*Stage
 	ctx  context.Context // of the request
 	step func(Step) error
+	hq   *person // the administrator, once logged in
 	err  error
 }
 
@@ -148,20 +196,13 @@ func (t *telling) tell(ko, en string, frames map[string]string) {
 	})
 }
 
-// prepare ends the stays of earlier scenes, so that rooms are free, and repairs what a visitor may have left broken.
-func (t *telling) prepare() {
-	t.restore()
-	for _, key := range t.stays {
-		t.do(func() error {
-			return unlessRefused(t.newPerson().call(t.ctx, http.MethodPost, "/v2/keys/"+key+"/end", nil, nil))
-		})
-	}
-	t.stays = nil
-}
-
-// restore removes the faults of a scene.
+// restore removes the faults of the branch and of the sandbox.
 func (t *telling) restore() {
-	t.do(func() error { return t.newPerson().ask(t.ctx, http.MethodDelete, t.faults(), nil, nil) })
+	t.do(func() error {
+		operator := t.newPerson()
+		return errors.Join(operator.ask(t.ctx, http.MethodDelete, t.faults(), nil, nil),
+			operator.ask(t.ctx, http.MethodDelete, t.sandboxFaults(), nil, nil))
+	})
 }
 
 // breaks sets a fault of the branch, or of a device in it.
@@ -172,3 +213,5 @@ func (t *telling) breaks(kind, device string) {
 }
 
 func (t *telling) faults() string { return t.Simulator + "/sim/branches/" + branch + "/faults" }
+
+func (t *telling) sandboxFaults() string { return t.Sandbox + "/sandbox/faults" }

@@ -8,6 +8,7 @@ const words = {
     hint: "위의 장면을 하나 누르면 실제 서비스에서 펼쳐져요. 그 사이에도 모든 화면을 직접 누를 수 있어요.",
     phone: "손님의 휴대폰",
     console: "관리자 콘솔",
+    login: "로그인",
     messages: "메시지",
     plan: "지점 도면",
     language: "English",
@@ -27,6 +28,7 @@ const words = {
     hint: "Press a scene above: it plays on the running service. You can use every frame meanwhile.",
     phone: "The guest's phone",
     console: "Console",
+    login: "Log in",
     messages: "Messages",
     plan: "Floor plan",
     language: "한국어",
@@ -47,6 +49,8 @@ let language = navigator.language.startsWith("ko") ? "ko" : "en";
 /** @type {{ko: string, en: string, failed?: boolean}[]} */
 let told = [];
 let playing = "";
+/** Addresses of the frames before the first scene. @type {Record<string, string>} */
+let first = {};
 
 /** @param {string} id */
 const find = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -94,14 +98,24 @@ function show(frames = {}) {
 /** @param {string} problem */
 const failed = (problem) => told.push({ ko: words.ko[problem], en: words.en[problem], failed: true });
 
+/** Logs the frame of the console in, unless the page has done so. */
+async function login() {
+  if (find("login").hidden) return;
+  const answer = await fetch("/stage/login", { method: "POST" });
+  find("login").hidden = answer.ok;
+  if (answer.ok) show({ console: first.console });
+}
+
 /** Plays a scene: the answer is one step a line. @param {string} name */
 async function play(name) {
   playing = name;
   told = [];
   draw();
   try {
+    await login();
     const answer = await fetch(`/stage/scenes/${name}`, { method: "POST" });
-    if (!answer.ok || !answer.body) failed("busy");
+    if (answer.status === 409) failed("busy");
+    else if (!answer.ok || !answer.body) failed("lost");
     else {
       let rest = "";
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -127,6 +141,15 @@ find("language").addEventListener("click", () => {
   draw();
 });
 draw();
+find("login").addEventListener("click", () => void login());
 fetch("/stage/frames")
   .then((answer) => answer.json())
-  .then(show);
+  .then(({ origin, frames }) => {
+    // At another address of this machine, such as localhost, the pages would not let the stage show them.
+    if (new URL(origin).origin !== location.origin) {
+      location.replace(`${origin}/stage`);
+      return;
+    }
+    first = frames;
+    show(first);
+  });
