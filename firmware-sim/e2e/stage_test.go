@@ -58,11 +58,28 @@ func TestStage(t *testing.T) {
 			}
 		}
 	}
-	p.judge("the stage")
-	p.keep("stage")
 	p.press("English")
 	p.see("Two buyers, one slot")
-	p.judgeEnglish("the stage")
+	for _, s := range []screen{phone, {"laptop", 1280, 800}, {"wide", 1920, 1080}} {
+		p.on(s).judge("the stage on " + s.name)
+		p.judgeEnglish("the stage")
+		p.keep("stage-" + s.name)
+	}
+	// seeIn fails where the browser blocks a frame: no other page may show the documentation, not even the stage.
+	p.expect("frame-ancestors")
+	value[bool](p, `new Promise(shown => {
+		const blocked = document.createElement("iframe");
+		blocked.dataset.frame = "blocked";
+		blocked.onload = () => shown(true);
+		blocked.src = `+quoted(s.Pages+"/docs")+`;
+		document.body.append(blocked);
+	})`)
+	docs := newPage(t, s.Pages)
+	docs.open("/docs")
+	docs.see("curl")
+	if text, err := p.textIn("blocked"); err != nil || text == "" || strings.Contains(text, "curl") {
+		t.Errorf("the blocked frame shows %q (%v), want the browser's own text", text, err)
+	}
 }
 
 // liveReservations counts the reservations under a name that have not ended.

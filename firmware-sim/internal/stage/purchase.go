@@ -127,6 +127,14 @@ func (t *telling) hold(after time.Duration) *booking {
 // slotAfter returns a time after the start of the current slot.
 func slotAfter(d time.Duration) time.Time { return time.Now().Truncate(slot).Add(d) }
 
+// won writes an amount below a million with its comma.
+func won(amount int) string {
+	if amount < 1000 {
+		return strconv.Itoa(amount)
+	}
+	return fmt.Sprintf("%d,%03d", amount/1000, amount%1000)
+}
+
 func clock(at time.Time) string { return at.In(seoul).Format("15:04") }
 
 func (b *booking) reserve(ctx context.Context) error {

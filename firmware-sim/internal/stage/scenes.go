@@ -28,8 +28,8 @@ func buyAndOpen(t *telling) {
 		fmt.Sprintf("Room %d is held for an hour. No one else can buy that time now.", b.Room), map[string]string{console: t.day(b)})
 	t.pay(b, card)
 	t.receive(b)
-	t.tell(fmt.Sprintf("카드로 %d원을 냈어요. 열쇠가 메시지로 왔어요.", b.Price),
-		fmt.Sprintf("The guest paid %d won by card. The key arrived as a message.", b.Price), map[string]string{messages: t.inbox(b)})
+	t.tell(fmt.Sprintf("카드로 %s원을 냈어요. 열쇠가 메시지로 왔어요.", won(b.Price)),
+		fmt.Sprintf("The guest paid %s won by card. The key arrived as a message.", won(b.Price)), map[string]string{messages: t.inbox(b)})
 	t.tell("메시지의 링크가 열쇠예요. 앱도 회원 가입도 없어요.", "The link in the message is the key: no app, no account.", map[string]string{phone: b.page()})
 	t.opens(b, "front", "현관이 열렸어요.", "The front door is open.")
 	t.opens(b, "room", fmt.Sprintf("%d번 룸도 열렸어요. 도면에서 문이 움직였어요.", b.Room),
@@ -96,8 +96,8 @@ func branchOffline(t *telling) {
 func lateDeposit(t *telling) {
 	b := t.hold(2 * stay)
 	t.pay(b, virtualAccount)
-	t.tell(fmt.Sprintf("손님이 %d번 룸을 잡고 가상계좌로 %d원을 보내기로 했어요.", b.Room, b.Price),
-		fmt.Sprintf("A guest took room %d and will transfer %d won to a virtual account.", b.Room, b.Price), map[string]string{messages: t.inbox(b), console: t.day(b)})
+	t.tell(fmt.Sprintf("손님이 %d번 룸을 잡고 가상계좌로 %s원을 보내기로 했어요.", b.Room, won(b.Price)),
+		fmt.Sprintf("A guest took room %d and will transfer %s won to a virtual account.", b.Room, won(b.Price)), map[string]string{messages: t.inbox(b), console: t.day(b)})
 	t.do(func() error { return t.cancelInDoubt(b) })
 	t.tell("입금이 늦어져 직원이 취소를 눌렀지만, 결제사가 계좌를 닫지 못했어요. 서비스는 취소됐다고 말하지 않고 그 시간을 지켜요.",
 		"The transfer is late and staff cancel, but the provider fails to close the account. The service does not claim a cancellation and keeps the time.",
@@ -105,15 +105,18 @@ func lateDeposit(t *telling) {
 	t.do(func() error {
 		return b.ask(t.ctx, http.MethodPost, t.Sandbox+"/sandbox/deposits", map[string]string{"orderId": b.Order}, nil)
 	})
+	t.restore()
 	t.receive(b)
 	t.tell("바로 그때 돈이 들어왔어요. 돈과 예약은 어긋나지 않아요. 예약이 확정되고 손님은 열쇠를 받았어요.",
 		"Just then the money arrives. Money and reservation agree: the stay is confirmed, and the guest has the key.",
 		map[string]string{messages: t.inbox(b), phone: b.page(), console: t.day(b)})
 }
 
-// cancelInDoubt cancels as the administrator while the provider fails, so that the outcome is unknown.
+// cancelInDoubt cancels as the administrator while the provider fails, so that the outcome is unknown. The service tries
+// again after some seconds, so the provider fails until the scene restores it, after the deposit.
 func (t *telling) cancelInDoubt(b *booking) error {
-	fault := map[string]any{"target": "cancel", "kind": "error", "status": 500, "times": 1}
+	const times = 1000
+	fault := map[string]any{"target": "cancel", "kind": "error", "status": 500, "times": times}
 	if err := b.ask(t.ctx, http.MethodPost, t.sandboxFaults(), fault, nil); err != nil {
 		return err
 	}
@@ -121,12 +124,12 @@ func (t *telling) cancelInDoubt(b *booking) error {
 	if refused := (*refusal)(nil); !errors.As(err, &refused) || refused.Status != http.StatusServiceUnavailable || refused.ErrorType != "PaymentPendingException" {
 		return fmt.Errorf("the cancellation ended with %v, want an unknown outcome", err)
 	}
-	var left struct{ Faults []struct{ Target string } }
+	var left struct{ Faults []struct{ Times int } }
 	if err := b.ask(t.ctx, http.MethodGet, t.sandboxFaults(), nil, &left); err != nil {
 		return err
 	}
-	if len(left.Faults) > 0 {
-		return fmt.Errorf("the provider's fault is unused: %+v", left.Faults)
+	if len(left.Faults) != 1 || left.Faults[0].Times >= times {
+		return fmt.Errorf("the provider has the faults %+v left, want one that was used", left.Faults)
 	}
 	return nil
 }

@@ -78,6 +78,7 @@ function draw() {
       return button;
     }),
   );
+  find("hint").hidden = told.length > 0;
   find("steps").replaceChildren(
     ...told.map((step) => {
       const item = document.createElement("li");
@@ -86,6 +87,7 @@ function draw() {
       return item;
     }),
   );
+  find("story").scrollTop = find("story").scrollHeight;
 }
 
 /** @param {Record<string, string>} [frames] */
