@@ -366,10 +366,6 @@ func roomShowcase(t *testing.T, p *page, date string) {
 	guest.look("home-photo")
 	guest.open("/b/hongdae/" + date + "?lang=en")
 	guest.wait("the photo of the room", `document.querySelector(".card.room img")?.complete && document.querySelector("main").innerText.includes("Massage chair")`)
-	moved := value[float64](guest, `new Promise(done => { let sum = 0;
-		new PerformanceObserver(list => { for (const e of list.getEntries()) if (!e.hadRecentInput) sum += e.value }).observe({type: "layout-shift", buffered: true});
-		requestAnimationFrame(() => setTimeout(() => done(sum))) })`)
-	t.Logf("the layout of the rooms with a photo moved by %.4f", moved)
 	guest.look("rooms-photo")
 	guest.on(phone).press("Room 3")
 	guest.see("A quiet room at the back.")

@@ -68,6 +68,7 @@ func TestWebAccount(t *testing.T) {
 		p.look("my-waiting")
 		postJSON(t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": order}, nil)
 		p.see("결제 완료") // without a reload
+		p.open("/my")  // the account number has left the screen, a shift that is meant
 		p.press("예약 취소")
 		p.see("어디로 돌려드릴까요?")
 		p.press("기타", "취소하기")

@@ -30,13 +30,16 @@ func (p *page) on(s screen) *page {
 	return p
 }
 
-// look checks the page against WCAG 2.2 AA and the project's own rules on each given screen, by default phone and desktop.
+// look checks the page against WCAG 2.2 AA and the project's own rules on each given screen, by default phone and desktop, and
+// that its layout has not shifted.
 // If SCREENSHOTS names a directory, it stores screenshots there. Afterwards the page is on the first screen.
 func (p *page) look(name string, screens ...screen) {
 	p.t.Helper()
 	if len(screens) == 0 {
 		screens = []screen{phone, desktop}
 	}
+	p.settle()
+	p.judgeShift(name)
 	for _, s := range screens {
 		p.on(s)
 		p.settle()
@@ -105,6 +108,35 @@ func (p *page) judgeAccess(what string) {
 	if wide := value[string](p, `document.documentElement.scrollWidth <= innerWidth ? "" :
 		[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 0.5).at(-1)?.outerHTML.slice(0, 160) ?? "?"`); wide != "" {
 		p.t.Errorf("%s: scrolls sideways because of %s", what, wide)
+	}
+}
+
+// judgeShift checks that no more than 0.02 of the layout has shifted in any five seconds of this document (Cumulative Layout
+// Shift). Shifts within half a second of a press do not count, nor do those of a new size of the window.
+func (p *page) judgeShift(what string) {
+	p.t.Helper()
+	type shift struct {
+		Value float64
+		Parts []string
+	}
+	worst := value[shift](p, `new Promise(done => {
+		const entries = [];
+		new PerformanceObserver(list => entries.push(...list.getEntries())).observe({type: "layout-shift", buffered: true});
+		requestAnimationFrame(() => setTimeout(() => {
+			let worst = {Value: 0, Parts: []}, window, begin, end;
+			const enlarged = document.documentElement.style.fontSize; // which has moved everything
+			for (const e of entries.filter(e => !e.hadRecentInput && !enlarged)) {
+				if (!window || e.startTime - end > 1000 || e.startTime - begin > 5000) { window = {Value: 0, Parts: []}; begin = e.startTime; }
+				end = e.startTime;
+				window.Value += e.value;
+				window.Parts.push(...e.sources.map(s => Math.round(e.startTime) + " ms, y " + s.previousRect.y + " to " + s.currentRect.y + ": " + ((s.node?.outerHTML ?? s.node?.textContent ?? "").slice(0, 100))));
+				if (window.Value > worst.Value) worst = window;
+			}
+			done(worst);
+		}));
+	})`)
+	if worst.Value >= 0.02 {
+		p.t.Errorf("%s: the layout shifted by %.3f:\n  %s", what, worst.Value, strings.Join(worst.Parts, "\n  "))
 	}
 }
 

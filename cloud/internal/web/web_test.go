@@ -195,6 +195,9 @@ func TestKeyPageThroughTheDay(t *testing.T) {
 		if !strings.Contains(page, `data-state="`+c.state+`"`) {
 			t.Errorf("at %s the page is not in state %s", c.clock, c.state)
 		}
+		if !strings.Contains(page, ` data-connected="true"`) {
+			t.Errorf("at %s the page does not say that the branch is connected", c.clock)
+		}
 		if disabled := strings.Count(page, " disabled>"); (disabled == 0) != (c.state == "open") {
 			t.Errorf("at %s (%s) %d buttons are disabled", c.clock, c.state, disabled)
 		}

@@ -1,4 +1,5 @@
-// The parts of the key page that no door needs. They need scripts and the network; without them they stay hidden.
+// The parts of the key page that no door needs. They need scripts and the network; without them they stay hidden. They appear
+// together below everything else, so that no button moves under a thumb.
 
 import type { Schemas } from "./core/interface";
 import { connectArrival } from "./key-arrival";
@@ -14,18 +15,25 @@ export interface Parts {
   explain(door: string): Promise<void>;
 }
 
+const patience = 2000; // ms until the parts are shown although one of them is not ready
+
 /** Connects all parts. now returns the service's time in seconds. */
 export function connectParts(main: HTMLElement, key: string, now: () => number): Parts {
   const showClimate = connectClimate(main, key);
   const showCodes = connectCodes(main, key, now);
   const stay = connectStay(main, key, now);
   connectGuests(main, key);
-  void connectArrival(main).catch(() => {});
+  const arrival = connectArrival(main).catch(() => {});
+  const parts = main.querySelector<HTMLElement>("#parts")!;
   return {
     refresh(facts) {
       showClimate(facts.climate);
       showCodes(facts);
-      stay.refresh();
+      const ready = Promise.all([stay.refresh(), arrival]);
+      const waited = new Promise((done) => setTimeout(done, patience));
+      void Promise.race([ready, waited]).then(() => {
+        parts.hidden = false;
+      });
     },
     explain: (door) => explainDoor(main, key, door),
   };

@@ -7,7 +7,7 @@ type Offer = Schemas["ExtensionOffer"];
 type Hold = Schemas["ExtensionHold"];
 
 /** Connects the part of the page. now returns the service's time in seconds. */
-export function connectStay(main: HTMLElement, key: string, now: () => number): { refresh(): void } {
+export function connectStay(main: HTMLElement, key: string, now: () => number): { refresh(): Promise<void> } {
   const part = main.querySelector<HTMLElement>("#stay")!;
   const extend = part.querySelector<HTMLFormElement>("#extend")!;
   const ends = extend.querySelector("select")!;
@@ -85,7 +85,7 @@ export function connectStay(main: HTMLElement, key: string, now: () => number): 
     });
   });
 
-  return { refresh: () => void refresh() };
+  return { refresh };
 }
 
 /** What the payment page keeps of a purchase (customer/purchase.ts); the contact is that of the stay. */

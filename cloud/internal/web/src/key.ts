@@ -155,7 +155,7 @@ async function refresh(): Promise<void> {
     const data = ((await response.json()) as { data: Schemas["KeyFacts"] }).data;
     delete main.dataset.net;
     skew = Date.parse(data.serverTime) / 1000 - Date.now() / 1000;
-    main.dataset.online = String(data.online);
+    main.dataset.connected = String(data.online);
     showPass(data.pin);
     void showParts(data);
     const [from, to] = [Date.parse(data.windowFrom) / 1000, Date.parse(data.windowTo) / 1000];

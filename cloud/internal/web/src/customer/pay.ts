@@ -78,7 +78,7 @@ function screen(held: Held, { over }: Guard): Child {
     heading(t("payTitle")),
     whatIsHeld(held),
     holdChip(held, over),
-    // Above the widgets, whose appearance would move the link from under a finger.
+    // Above the widgets, whose appearance would move what lies below from under a finger.
     mobile
       ? h(
           "p",
@@ -88,6 +88,8 @@ function screen(held: Held, { over }: Guard): Child {
           h("a", { href: "/book/contact" }, t("fixNumber")),
         )
       : note(t("extensionKey")),
+    refundNote(held),
+    sellerNote(held),
     () => {
       const now = widgets();
       if (now.is === "failed")
@@ -98,8 +100,6 @@ function screen(held: Held, { over }: Guard): Child {
     },
     h("div", { id: "payment-methods", class: "widget" }),
     h("div", { id: "payment-agreement", class: "widget" }),
-    refundNote(held),
-    sellerNote(held),
     alert(() => (problem() ? note(problem(), "warn") : null)),
     actions(
       button(t("payNow", { price: won(held.hold.amount) }), () => void pay(), {
