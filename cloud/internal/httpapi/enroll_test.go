@@ -31,7 +31,7 @@ func TestEnrollAgent(t *testing.T) {
 		GrantPublicKeys            []string
 	}
 	machine.Post("/v2/agent/enroll", map[string]string{"token": token}).OK(t).Into(t, &got)
-	if got.Branch != "gangnam" || len(got.Password) != 43 || len(got.GrantPublicKeys) == 0 {
+	if got.Branch != "gangnam" || len(got.Password) != 26 || len(got.GrantPublicKeys) == 0 {
 		t.Errorf("%+v", got)
 	}
 	if branch, err := postgres.BranchOfAgent(t.Context(), s.DB.Pool, got.Username); err != nil || branch != "gangnam" {

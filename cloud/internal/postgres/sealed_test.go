@@ -21,7 +21,8 @@ var hashes = map[string]bool{
 	"access_key.hash":          true,
 	"refund_link.token_hash":   true,
 	"passkey.credential_id":    true, "passkey_ceremony.challenge_hash": true,
-	"company.logo": true, "room_photo_file.data": true, "arrival_photo_file.data": true, // public
+	"company.logo": true, "room_photo_file.data": true, "room_photo_file.webp": true, "room_photo_file.avif": true, // public
+	"arrival_photo_file.data": true, "arrival_photo_file.webp": true, "arrival_photo_file.avif": true, // public
 	"cleaning_photo.data": true, // a room between stays, for 30 days
 }
 
