@@ -42,7 +42,7 @@ const (
 // The domains of signatures and digests.
 const (
 	beaconDomain = "yeolda/v1 beacon"
-	passDomain   = "yeolda/v1 passes"
+	passDomain   = "yeolda/v1 passes" //nolint:gosec // a domain is no secret
 	codeDomain   = "yeolda/v1 code"
 	entryDomain  = "yeolda/v1 pass entry"
 )

@@ -32,7 +32,7 @@ func OpenDoor(ctx context.Context, api *API, press UnlockRequest) (DoorOutcome, 
 
 // OpenDoorAsStaff opens the door of a room, or the front doors if room is empty, with a token of the scope doors.
 func OpenDoorAsStaff(ctx context.Context, api *API, branch, room string) (DoorOutcome, error) {
-	request := ""
+	var request string
 	if room == "" {
 		accepted, err := api.AdminUnlockFrontWithResponse(ctx, branch, "front")
 		if err != nil {

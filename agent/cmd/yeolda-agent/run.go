@@ -221,7 +221,7 @@ func (f *files) saveSettings(log *slog.Logger) {
 
 // replace writes a file atomically.
 func replace(name string, text []byte, mode os.FileMode) error {
-	if err := os.WriteFile(name+".new", text, mode); err != nil {
+	if err := os.WriteFile(name+".new", text, mode); err != nil { //nolint:gosec // a file that the operator has named
 		return err
 	}
 	return os.Rename(name+".new", name)

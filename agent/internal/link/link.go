@@ -160,7 +160,7 @@ func (l *Link) Run(ctx context.Context, info AgentInfo) error {
 		}
 		l.broker.Set(err)
 		if sleep(ctx, pause.next(used, err)) != nil {
-			return nil
+			return nil //nolint:nilerr // as above
 		}
 	}
 }

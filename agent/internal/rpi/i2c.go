@@ -124,7 +124,7 @@ func (b *bus) Tx(address uint16, w, r []byte) error {
 		return err
 	case <-time.After(transferTimeout):
 		b.opened = nil
-		go func() { <-done; _ = opened.Close() }() // closing it earlier would hang too
+		go func() { <-done; _ = opened.Close() }() //nolint:errcheck // closing it earlier would hang too; its error came too late
 		return fmt.Errorf("I²C bus %s hangs; if this lasts, a chip blocks the bus and must be powered off", b.name)
 	}
 }

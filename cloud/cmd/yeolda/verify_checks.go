@@ -262,7 +262,7 @@ func (v *verifier) until(done func() (bool, error)) (bool, error) {
 	defer cancel()
 	for {
 		ok, err := done()
-		if rejected := new(client.Error); err != nil && !(errors.As(err, &rejected) && rejected.HTTP >= 500) {
+		if rejected := new(client.Error); err != nil && (!errors.As(err, &rejected) || rejected.HTTP < 500) {
 			return false, err
 		}
 		if ok {

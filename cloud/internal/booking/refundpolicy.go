@@ -141,7 +141,7 @@ func (c Compensation) Won(balance int, stuck time.Duration) int {
 
 // Extension returns how much longer a stay becomes: the time without entry in whole slots.
 func (c Compensation) Extension(stuck time.Duration) time.Duration {
-	return max(1, (stuck+SlotLength-1)/SlotLength) * SlotLength
+	return max(1, (stuck+SlotLength-1)/SlotLength) * SlotLength //nolint:durationcheck // a number of slots
 }
 
 // Validate returns an [InvalidError] for a value out of bounds.

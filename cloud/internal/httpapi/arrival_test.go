@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"encoding/base64"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -57,7 +58,7 @@ func arrivalSteps(t *testing.T, s *servicetest.Stack) {
 		t.Fatalf("photo: %+v", building)
 	}
 	pages := strings.TrimSuffix(s.URL, "/api")
-	if file := get(t, pages+building.Sources[0].URL); file.StatusCode != 200 || file.Header.Get("Content-Type") != "image/jpeg" {
+	if file := get(t, pages+building.Sources[0].URL); file.StatusCode != http.StatusOK || file.Header.Get("Content-Type") != "image/jpeg" {
 		t.Errorf("file: %d %v", file.StatusCode, file.Header)
 	}
 
@@ -105,7 +106,7 @@ func arrivalSteps(t *testing.T, s *servicetest.Stack) {
 	for _, step := range read().Steps {
 		manager.Delete(steps+"/"+step.ID, nil).OK(t)
 	}
-	if gone := get(t, pages+building.Sources[0].URL); gone.StatusCode != 404 {
+	if gone := get(t, pages+building.Sources[0].URL); gone.StatusCode != http.StatusNotFound {
 		t.Errorf("a deleted photo is served: %d", gone.StatusCode)
 	}
 	if n := only(t, s, `select count(*)::text from audit where target = 'gangnam' and action like 'branch.arrival-%'`); n != "20" {

@@ -84,7 +84,7 @@ func TestCompany(t *testing.T) {
 	if _, header := pageOf(t, pages+*now.Logo); header.Get("Content-Type") != "image/png" {
 		t.Errorf("logo %s", header)
 	}
-	key, header := pageOf(t, pages+"/k/unknown")
+	key, _ := pageOf(t, pages+"/k/unknown")
 	if !strings.Contains(key, "--brand:#7a1f5c") || !strings.Contains(key, "달방</a>") || !strings.Contains(key, *now.Logo) || !strings.Contains(key, "02-0000-2000") {
 		t.Errorf("key page %s", key)
 	}
@@ -130,7 +130,7 @@ func TestCompany(t *testing.T) {
 	if after.Logo != nil {
 		t.Errorf("logo %v after its removal", *after.Logo)
 	}
-	if answer, _ := http.Get(pages + "/logo"); answer == nil || answer.StatusCode != 404 {
+	if answer, _ := http.Get(pages + "/logo"); answer == nil || answer.StatusCode != http.StatusNotFound {
 		t.Error("a removed logo is served")
 	}
 	var changes int

@@ -68,7 +68,7 @@ func roomPhotos(t *testing.T, s *servicetest.Stack) {
 	}
 	pages := strings.TrimSuffix(s.URL, "/api")
 	file := get(t, pages+photo.Sources[2].URL)
-	if file.StatusCode != 200 || file.Header.Get("Content-Type") != "image/jpeg" || !strings.Contains(file.Header.Get("Cache-Control"), "immutable") {
+	if file.StatusCode != http.StatusOK || file.Header.Get("Content-Type") != "image/jpeg" || !strings.Contains(file.Header.Get("Cache-Control"), "immutable") {
 		t.Errorf("file: %d %v", file.StatusCode, file.Header)
 	}
 	if decoded, err := jpeg.DecodeConfig(file.Body); err != nil || decoded.Width != 960 {
@@ -98,7 +98,7 @@ func roomPhotos(t *testing.T, s *servicetest.Stack) {
 		t.Errorf("sizes %v, want AVIF below WebP below JPEG", size)
 	}
 	for _, path := range []string{"/photos/x.jpg", "/photos/" + strings.Repeat("0", 32) + ".jpg", strings.TrimSuffix(photo.Sources[0].URL, ".jpg"), "/photos/%00.jpg"} {
-		if missing := get(t, pages+path); missing.StatusCode != 404 {
+		if missing := get(t, pages+path); missing.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: got %d, want 404", path, missing.StatusCode)
 		}
 	}
@@ -130,7 +130,7 @@ func roomPhotos(t *testing.T, s *servicetest.Stack) {
 	for _, photo := range read().Rooms[1].Photos {
 		manager.Delete(room+"/photos/"+photo.ID, nil).OK(t)
 	}
-	if gone := get(t, pages+photo.Sources[0].URL); gone.StatusCode != 404 {
+	if gone := get(t, pages+photo.Sources[0].URL); gone.StatusCode != http.StatusNotFound {
 		t.Errorf("a deleted photo is served: %d", gone.StatusCode)
 	}
 	if n := only(t, s, `select count(*)::text from audit where target = 'gangnam/2' and action in ('room.describe', 'room.photo-add', 'room.photo-remove')`); n != "13" {

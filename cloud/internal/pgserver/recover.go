@@ -95,7 +95,7 @@ func (h home) unpack(base io.Reader, dir string) error {
 		if err != nil {
 			return err
 		}
-		path := filepath.Join(dir, entry.Name)
+		path := filepath.Join(dir, entry.Name) //nolint:gosec // checked below
 		switch {
 		case !filepath.IsLocal(entry.Name):
 			return fmt.Errorf("%q is outside of the directory", entry.Name)

@@ -130,12 +130,12 @@ func TestExtension(t *testing.T) {
 	if o := g.offer(t, s); len(o.Options) != 24 || o.Options[0].EndDateTime != moneytest.Wire(end.Add(10*time.Minute)) {
 		t.Fatalf("%d options from %+v, want 24 up to five hours", len(o.Options), o.Options)
 	}
-	order := g.hold(t, s, end.Add(20*time.Minute))
+	g.hold(t, s, end.Add(20*time.Minute))
 	s.Clock.Advance(end.Sub(s.Clock.Now()) - time.Minute) // after the window of the stay
 	if status := g.opens(t, s); status != 410 {
 		t.Fatalf("an unpaid extension opens the door: %d", status)
 	}
-	order = g.hold(t, s, end.Add(20*time.Minute)) // the first hold has expired
+	order := g.hold(t, s, end.Add(20*time.Minute)) // the first hold has expired
 	s.pay(t, g.Buyer, order, sandbox.MethodCard)
 	g.wantEnd(t, s, end.Add(20*time.Minute))
 	if status := g.opens(t, s); status != 200 {

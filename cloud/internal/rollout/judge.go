@@ -118,7 +118,8 @@ func verdict(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) (sta
 		return failed, string(u.State) + ": " + u.Detail
 	}
 	settles(m, r.Version, now)
-	worse, limit := "", 3*r.Settle
+	var worse string
+	limit := 3 * r.Settle
 	switch {
 	case m.Version != r.Version:
 		worse = "the version was not installed in time"

@@ -20,7 +20,7 @@ func TestSnapshotIsCompleteAndIndependent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	delivery.First(t.Context())
+	_, _ = delivery.First(t.Context()) // to no receiver
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &record{Payment: Payment{PaymentKey: "k", OrderID: "o", VirtualAccount: &VirtualAccount{}, Cancels: []Cancel{{}}}, Refund: &transfer{}}

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -43,7 +44,7 @@ func TestSlowBodiesOfANetwork(t *testing.T) {
 			_, _ = fmt.Fprintf(conn, "POST /api/reservation HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 			_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 			if _, err := io.ReadAll(conn); err != nil {
-				if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+				if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
 					t.Errorf("connection %d is still open after a minute", i)
 				}
 			}

@@ -108,7 +108,7 @@ func (p *program) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("folder of passes: %w", err)
 	}
-	defer os.RemoveAll(passes)
+	defer func() { _ = os.RemoveAll(passes) }()
 	feed := panel.NewFeed()
 	branches := make([]*branch.Branch, 0, len(p.sites))
 	create := func(plan hardware.Plan, c branch.Config) (*branch.Branch, error) {
