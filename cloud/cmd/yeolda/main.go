@@ -66,6 +66,7 @@ type cli struct {
 	Rebuild     rebuildCmd     `cmd:"" help:"Make the reservations again that a restored backup lacks, from the provider's books."`
 	Reseal      resealCmd      `cmd:"" help:"Seal the secrets at rest with a new encryption key."`
 	Reconcile   reconcileCmd   `cmd:"" help:"Compare the payment provider's books with ours."`
+	Discord     discordCmd     `cmd:"" help:"The bot for staff: register."`
 	Doctor      doctorCmd      `cmd:"" help:"Examine the installation and name a remedy for each finding."`
 	Config      configCmd      `cmd:"" help:"Print the settings in force and where they come from."`
 	Healthcheck healthcheckCmd `cmd:"" help:"Check the readiness of a running service, for containers."`

@@ -103,10 +103,7 @@ func TestProcessZoneDoesNotMatter(t *testing.T) {
 		week.Week[day].Open = []booking.ClockSpan{{From: 600, To: 1320}}
 	}
 	transcript := func() string {
-		s, err := booking.ParseSlot("3-202612312350", seoul)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := booking.Slot{Room: 3, Start: at("2026-12-31 23:50", seoul)}
 		i, err := booking.NewInterval(s.Start, s.Start.Add(time.Hour), seoul)
 		if err != nil {
 			t.Fatal(err)

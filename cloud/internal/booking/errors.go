@@ -35,7 +35,6 @@ var (
 
 // Errors of malformed input.
 var (
-	ErrMalformedSlot = errors.New("booking: malformed slot")
 	ErrMalformedDate = errors.New("booking: malformed date")
 	ErrInvalid       = errors.New("booking: invalid setting") // matched by every [InvalidError]
 )

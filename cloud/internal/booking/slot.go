@@ -2,17 +2,13 @@ package booking
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
 // SlotLength is the granularity of all reservations.
 const SlotLength = 10 * time.Minute
-
-const slotLayout = "200601021504"
 
 // A Slot is the ten-minute interval of a room that starts at Start (docs/specification.md, Slots 1).
 type Slot struct {
@@ -29,28 +25,6 @@ func (s Slot) String(zone *time.Location) string {
 	hour, minute, _ := local.Clock()
 	date, clock := int64((year*100+int(month))*100+day), int64(hour*100+minute)
 	return string(strconv.AppendInt(text, date*10_000+clock, 10))
-}
-
-// ParseSlot reads exactly the form of [Slot.String]: no sign, no leading zero, no local time that does not exist. It returns
-// ErrMalformedSlot, or ErrOffGrid for a time that is not on a ten-minute mark.
-func ParseSlot(text string, zone *time.Location) (Slot, error) {
-	room, start, _ := strings.Cut(text, "-")
-	no, err := strconv.Atoi(room)
-	if err != nil || no < 1 {
-		return Slot{}, fmt.Errorf("%w: room in %q", ErrMalformedSlot, text)
-	}
-	t, err := time.ParseInLocation(slotLayout, start, zone)
-	if err != nil {
-		return Slot{}, fmt.Errorf("%w: time in %q", ErrMalformedSlot, text)
-	}
-	s := Slot{Room: no, Start: t}
-	if s.String(zone) != text {
-		return Slot{}, fmt.Errorf("%w: %q", ErrMalformedSlot, text)
-	}
-	if !onGrid(t, zone) {
-		return Slot{}, fmt.Errorf("%w: %q", ErrOffGrid, text)
-	}
-	return s, nil
 }
 
 // SortSlots sorts by room number and time and removes duplicates, which are common because neighbours share a margin. Like

@@ -26,8 +26,8 @@ func IgnoreEmpty() {
 	}
 }
 
-// elsewhere lists variables of the other programs, which are often set in the same environment.
-var elsewhere = []string{"YEOLDA_SIM_", "YEOLDA_SANDBOX_", "YEOLDA_AGENT_", "YEOLDA_BRANCH", "YEOLDA_GRANT_PUBLIC_KEYS", "YEOLDA_PG_BIN", "YEOLDA_TEST_"}
+// elsewhere lists variables of the other programs and of single commands, which are often set in the same environment.
+var elsewhere = []string{"YEOLDA_DISCORD_BOT_TOKEN", "YEOLDA_SIM_", "YEOLDA_SANDBOX_", "YEOLDA_AGENT_", "YEOLDA_BRANCH", "YEOLDA_GRANT_PUBLIC_KEYS", "YEOLDA_PG_BIN", "YEOLDA_TEST_"}
 
 // UnknownVariables returns variables of the environment that begin with the prefix but are not settings.
 func UnknownVariables() []string {

@@ -4,7 +4,6 @@ import (
 	"crypto/ed25519"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -15,15 +14,6 @@ import (
 const maxAge = 5 * time.Minute
 
 var errSignature = errors.New("discord: wrong signature")
-
-// ParsePublicKey parses the application's public key in the hexadecimal form of Discord's developer portal.
-func ParsePublicKey(s string) (ed25519.PublicKey, error) {
-	key, err := hex.DecodeString(s)
-	if err != nil || len(key) != ed25519.PublicKeySize {
-		return nil, fmt.Errorf("discord: a public key is %d hexadecimal digits", 2*ed25519.PublicKeySize)
-	}
-	return key, nil
-}
 
 // verify checks Discord's signature of body and that its timestamp is at most maxAge from now.
 func verify(key ed25519.PublicKey, h http.Header, body []byte, now time.Time) error {

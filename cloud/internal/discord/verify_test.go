@@ -12,9 +12,9 @@ import (
 
 func TestVector(t *testing.T) {
 	t.Parallel()
-	key, err := ParsePublicKey(published)
-	if err != nil || !key.Equal(seed.Public()) {
-		t.Fatalf("%x, %v", key, err)
+	key := seed.Public().(ed25519.PublicKey)
+	if got := hex.EncodeToString(key); got != published {
+		t.Fatalf("public key %s, want %s", got, published)
 	}
 	h := http.Header{}
 	h.Set("X-Signature-Timestamp", "1700000000")
@@ -24,11 +24,6 @@ func TestVector(t *testing.T) {
 	}
 	if err := verify(key, h, []byte(`{"type":2}`), signedAt); err == nil {
 		t.Error("another body passed")
-	}
-	for _, s := range []string{"", "03a1", published + "00", strings.Repeat("zz", 32)} {
-		if _, err := ParsePublicKey(s); err == nil {
-			t.Errorf("%q was taken for a key", s)
-		}
 	}
 }
 

@@ -36,11 +36,6 @@ func LockExtensions(ctx context.Context, tx pgx.Tx, root booking.ReservationID) 
 		where r.extends = $1 and r.`+liveStates+` order by r.start_at for no key update of r`, root)
 }
 
-// Extensions returns the extensions of a stay that were ever paid or await a deposit, in order of time.
-func Extensions(ctx context.Context, q Querier, root booking.ReservationID) ([]booking.Reservation, error) {
-	return manyReservations(ctx, q, `where r.extends = $1 and r.method is not null order by r.start_at, r.id`, root)
-}
-
 // NextOccupied returns when another reservation begins to occupy a room after a time, or the zero time. It ignores expired
 // holds and the unpaid hold of an extension of root.
 func NextOccupied(ctx context.Context, q Querier, room booking.RoomID, after time.Time, root booking.ReservationID, now time.Time) (time.Time, error) {
