@@ -18,7 +18,7 @@ type row struct {
 	booking.Reservation
 	payment *money.Payment
 	refund  *money.Refund
-	closed  []money.RefundState // states of closed refunds
+	closed  []money.Refund // completed and refused refunds
 	checkAt time.Time
 	keys    int    // number of keys ever created
 	blocked string // the key while it is blocked; DoorlockKey is empty then
@@ -331,9 +331,23 @@ func (r *row) openRefund(by, revoked string, amount int, account bool) error {
 func (r *row) advanceRefund(to money.RefundState, code string) {
 	r.refund.State, r.refund.ErrorCode = to, code
 	if to == money.RefundCompleted || to == money.RefundRefused {
-		r.closed = append(r.closed, to)
+		r.closed = append(r.closed, *r.refund)
 		r.refund = nil
 	}
+}
+
+// refundOutcome returns the error of a refund that the provider refused, which another process may have recorded.
+func (r *row) refundOutcome(id int64) error {
+	for _, f := range r.closed {
+		switch {
+		case f.ID != id || f.State != money.RefundRefused:
+		case !f.KeyRevoked && r.State != booking.WaitingForDeposit: // the deposit arrived meanwhile
+			return reserve.ErrAccountRequired
+		default:
+			return &reserve.PaymentRefused{Code: f.ErrorCode}
+		}
+	}
+	return nil
 }
 
 func (r *row) renewRefundKey(id int64, old string) {

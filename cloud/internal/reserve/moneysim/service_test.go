@@ -617,7 +617,7 @@ func (t *modelService) refresh(ctx context.Context, r *row) error {
 // cancelOnce cancels a reservation. seen is the state that an administrator saw before the last look-up; empty: there was
 // none, and errUnclear is returned if one is needed.
 func (t *modelService) cancelOnce(ctx context.Context, r *row, by string, account bool, seen booking.BookingStatus) (err error) {
-	refunding := false
+	var refund int64 // in progress
 	t.tx("cancel", func(now time.Time) {
 		if by == "customer" && r.Method == "" {
 			err = reserve.ErrNotFound
@@ -654,15 +654,24 @@ func (t *modelService) cancelOnce(ctx context.Context, r *row, by string, accoun
 			r.markCanceled()
 		case rule.Refund:
 			t.startRefund(r, by, account, now)
-			refunding = true
+			refund = r.refund.ID
 		case rule.Join:
-			refunding = true
+			refund = r.refund.ID
 		}
 	})
-	if err != nil || !refunding {
+	if err != nil || refund == 0 {
 		return err
 	}
-	return t.settle(ctx, r)
+	return t.runRefund(ctx, r, refund)
+}
+
+// runRefund sends a recorded refund, which another process may settle meanwhile.
+func (t *modelService) runRefund(ctx context.Context, r *row, id int64) error {
+	err := t.settle(ctx, r)
+	if err == nil {
+		t.tx("refund outcome", func(time.Time) { err = r.refundOutcome(id) })
+	}
+	return err
 }
 
 // endUnclear models an administrator who ends a purchase whose outcome is unknown.
@@ -705,18 +714,19 @@ func (t *modelService) sendRefund(ctx context.Context, q question) error {
 
 // retryRefund models an administrator who sends a failed refund again, to an account if there is one.
 func (t *modelService) retryRefund(ctx context.Context, r *row, account bool) error {
-	found := false
+	var refund int64
 	t.tx("retry refund", func(now time.Time) {
-		if found = r.refund != nil && r.refund.State == money.RefundFailed; found {
+		if r.refund != nil && r.refund.State == money.RefundFailed {
+			refund = r.refund.ID
 			r.reopenRefund(account)
 			r.refundAt = now
 			r.scheduleCheck(now.Add(watchdogDelay))
 		}
 	})
-	if !found {
+	if refund == 0 {
 		return reserve.ErrNotFound
 	}
-	return t.settle(ctx, r)
+	return t.runRefund(ctx, r, refund)
 }
 
 // settleOutside models an administrator who returns the money of a failed refund outside the provider.
