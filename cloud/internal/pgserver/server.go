@@ -128,7 +128,7 @@ func (s *Server) supervise(ctx context.Context) {
 
 // own waits until this process owns the data directory. While another owner's server is ready, it reports that and
 // continues to wait.
-func (s *Server) own(ctx context.Context, onReady func()) (*os.File, error) {
+func (s *Server) own(ctx context.Context, onReady func()) (*dirLock, error) {
 	if err := os.MkdirAll(s.opts.DataDir, 0o755); err != nil { //nolint:gosec // PostgreSQL's own directory below it is closed to others
 		return nil, err
 	}
