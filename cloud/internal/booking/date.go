@@ -48,6 +48,19 @@ func (d Date) At(minutes int, zone *time.Location) time.Time {
 	return time.Date(d.Year, d.Month, d.Day, 0, minutes, 0, 0, zone)
 }
 
+// LocalWindow is a number of hours from an hour of a date, on the clocks of a branch. It is comparable.
+type LocalWindow struct {
+	Date  Date
+	Hour  int // 0 to 23
+	Hours int
+}
+
+// In returns the interval of the window in a time zone.
+func (w LocalWindow) In(zone *time.Location) Interval {
+	start := w.Date.At(w.Hour*60, zone)
+	return Interval{Start: start, End: start.Add(time.Duration(w.Hours) * time.Hour)}
+}
+
 // Weekday returns the day of the week.
 func (d Date) Weekday() time.Weekday { return d.At(0, time.UTC).Weekday() }
 

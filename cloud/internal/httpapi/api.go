@@ -46,6 +46,8 @@ type API struct {
 	CustomerTTL    time.Duration  // lifetime of a customer's session
 	Discord        http.Handler   // the chat bot
 	Site           Site           // settings that the pages use
+
+	lookUps lookUps
 }
 
 // Site holds the settings that the web pages show or use.

@@ -17,20 +17,22 @@ const hoursV1 = 4
 
 // slotsV1 is GET /reservations.
 func (a *API) slotsV1(w http.ResponseWriter, r *http.Request) error {
-	view, err := a.availabilityV1(r)
+	code, window, err := lookUpV1(r)
 	if err != nil {
 		return err
 	}
-	zone := view.Branch.Zone
-	return wire.WriteData(w, struct {
-		Booking       []string `json:"booking"`
-		Paid          []string `json:"paid"`
-		BookingMargin []string `json:"bookingMargin"`
-		PaidMargin    []string `json:"paidMargin"`
-		DisabledRooms []string `json:"disabledRooms"`
-	}{
-		wireOccupied(view.Booking, zone), wireOccupied(view.Paid, zone),
-		wire.Slots(view.BookingMargin, zone), wire.Slots(view.PaidMargin, zone), disabledRooms(view.Branch),
+	return a.answerLookUp(w, r, lookUp{1, code, window}, func(view reserve.Availability) any {
+		zone := view.Branch.Zone
+		return struct {
+			Booking       []string `json:"booking"`
+			Paid          []string `json:"paid"`
+			BookingMargin []string `json:"bookingMargin"`
+			PaidMargin    []string `json:"paidMargin"`
+			DisabledRooms []string `json:"disabledRooms"`
+		}{
+			wireOccupied(view.Booking, zone), wireOccupied(view.Paid, zone),
+			wire.Slots(view.BookingMargin, zone), wire.Slots(view.PaidMargin, zone), disabledRooms(view.Branch),
+		}
 	})
 }
 
@@ -43,7 +45,11 @@ func (a *API) adminSlots(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.Scope(r, code); err != nil {
 		return err
 	}
-	view, err := a.availabilityV1(r)
+	_, window, err := lookUpV1(r)
+	if err != nil {
+		return err
+	}
+	view, err := a.Reserve.Availability(r.Context(), code, window)
 	if err != nil {
 		return err
 	}
@@ -66,71 +72,63 @@ type idTime struct {
 	Time string `json:"time"`
 }
 
-func (a *API) availabilityV1(r *http.Request) (reserve.Availability, error) {
-	code, err := wire.Query(r, "branch")
-	if err != nil {
-		return reserve.Availability{}, err
+// lookUpV1 reads the parameters of the look-ups of version 1.
+func lookUpV1(r *http.Request) (branch string, window booking.LocalWindow, err error) {
+	if branch, err = wire.Query(r, "branch"); err != nil {
+		return "", window, err
 	}
-	date, err := wire.Query(r, "base_date")
-	if err != nil {
-		return reserve.Availability{}, err
-	}
-	hour, err := wire.QueryInt(r, "base_hour", 0, 23)
-	if err != nil {
-		return reserve.Availability{}, err
-	}
-	return a.Reserve.Availability(r.Context(), code, startOf("base_date", wire.LayoutBaseDate, date, hour), hoursV1)
+	window, err = localWindow(r, "base_date", wire.LayoutBaseDate, "base_hour")
+	return branch, window, err
 }
 
-// startOf reads a date and an hour in the zone that is only known with the branch.
-func startOf(field, layout, date string, hour int) func(*time.Location) (time.Time, error) {
-	return func(zone *time.Location) (time.Time, error) {
-		day, ok := wire.ParseExact(layout, date, time.UTC)
-		if !ok {
-			return time.Time{}, wire.Malformed(field)
-		}
-		return booking.DateOf(day, time.UTC).At(hour*60, zone), nil
+// localWindow reads a window of the usual length from a date and an hour.
+func localWindow(r *http.Request, dateField, layout, hourField string) (booking.LocalWindow, error) {
+	text, err := wire.Query(r, dateField)
+	if err != nil {
+		return booking.LocalWindow{}, err
 	}
+	hour, err := wire.QueryInt(r, hourField, 0, 23)
+	if err != nil {
+		return booking.LocalWindow{}, err
+	}
+	day, ok := wire.ParseExact(layout, text, time.UTC)
+	if !ok {
+		return booking.LocalWindow{}, wire.Malformed(dateField)
+	}
+	return booking.LocalWindow{Date: booking.DateOf(day, time.UTC), Hour: hour, Hours: hoursV1}, nil
 }
 
 // slotsV2 is GET /v2/branches/{branch}/reservations.
 func (a *API) slotsV2(w http.ResponseWriter, r *http.Request) error {
-	date, err := wire.Query(r, "date")
+	window, err := localWindow(r, "date", time.DateOnly, "baseHour")
 	if err != nil {
 		return err
 	}
-	hour, err := wire.QueryInt(r, "baseHour", 0, 23)
-	if err != nil {
-		return err
-	}
-	hours := hoursV1
 	if r.URL.Query().Has("hours") {
-		if hours, err = wire.QueryInt(r, "hours", 1, 24); err != nil {
+		if window.Hours, err = wire.QueryInt(r, "hours", 1, 24); err != nil {
 			return err
 		}
 	}
-	view, err := a.Reserve.Availability(r.Context(), chi.URLParam(r, "branch"), startOf("date", time.DateOnly, date, hour), hours)
-	if err != nil {
-		return err
-	}
-	zone := view.Branch.Zone
-	var body struct {
-		Rooms            []wireRoom `json:"rooms"`
-		UnavailableSlots struct {
-			Paid          []string `json:"paid"`
-			Booking       []string `json:"booking"`
-			PaidMargin    []string `json:"paidMargin"`
-			BookingMargin []string `json:"bookingMargin"`
-			BreakTime     []string `json:"breakTime"`
-			ClosedTime    []string `json:"closedTime"`
-		} `json:"unavailableSlots"`
-	}
-	body.Rooms = wireRooms(view.Branch, view.Window)
-	slots := &body.UnavailableSlots
-	slots.Paid, slots.PaidMargin = wireOccupied(view.Paid, zone), wire.Slots(view.PaidMargin, zone)
-	slots.Booking, slots.BookingMargin = wireOccupied(view.Booking, zone), wire.Slots(view.BookingMargin, zone)
-	slots.BreakTime, slots.ClosedTime = wire.Slots(view.BreakTime, zone), wire.Slots(view.ClosedTime, zone)
-	return wire.WriteData(w, body)
+	return a.answerLookUp(w, r, lookUp{2, chi.URLParam(r, "branch"), window}, func(view reserve.Availability) any {
+		zone := view.Branch.Zone
+		var body struct {
+			Rooms            []wireRoom `json:"rooms"`
+			UnavailableSlots struct {
+				Paid          []string `json:"paid"`
+				Booking       []string `json:"booking"`
+				PaidMargin    []string `json:"paidMargin"`
+				BookingMargin []string `json:"bookingMargin"`
+				BreakTime     []string `json:"breakTime"`
+				ClosedTime    []string `json:"closedTime"`
+			} `json:"unavailableSlots"`
+		}
+		body.Rooms = wireRooms(view.Branch, view.Window)
+		slots := &body.UnavailableSlots
+		slots.Paid, slots.PaidMargin = wireOccupied(view.Paid, zone), wire.Slots(view.PaidMargin, zone)
+		slots.Booking, slots.BookingMargin = wireOccupied(view.Booking, zone), wire.Slots(view.BookingMargin, zone)
+		slots.BreakTime, slots.ClosedTime = wire.Slots(view.BreakTime, zone), wire.Slots(view.ClosedTime, zone)
+		return body
+	})
 }
 
 // wireRoom is a room of the V2 look-up.

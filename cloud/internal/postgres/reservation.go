@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
@@ -303,69 +302,6 @@ func SetContact(ctx context.Context, tx pgx.Tx, r booking.Reservation) error {
 		where before.id = $1 and (r.id = $1 or r.extends = $1 and (r.mobile_key, r.email_key) is not distinct from (before.mobile_key, before.email_key))`,
 		r.ID, null(r.Name), null(r.Mobile), null(r.Email), null(booking.NormalizePhone(r.Mobile)), null(booking.NormalizeEmail(r.Email)))
 	return err
-}
-
-// Occupancy holds the fields of a live reservation that look-ups need.
-type Occupancy struct {
-	ID    booking.ReservationID
-	Room  booking.RoomID
-	State booking.State
-	booking.Interval
-}
-
-// Occupancies returns the branch and the reservations that occupy its rooms within a window, margins included. One round
-// trip returns the reservations and the branch's revision, which shows whether the cached branch is current.
-func (db *DB) Occupancies(ctx context.Context, code string, window func(booking.Branch) (booking.Interval, error), now time.Time) (booking.Branch, booking.Interval, []Occupancy, error) {
-	branch, cached := db.branches.get(code)
-	if !cached {
-		var err error
-		if branch, err = db.loadBranch(ctx, code); err != nil {
-			return branch, booking.Interval{}, nil, err
-		}
-	}
-	for {
-		asked, err := window(branch)
-		if err != nil {
-			return branch, asked, nil, err
-		}
-		revision, list, err := db.occupancies(ctx, branch, asked, now)
-		if err != nil || revision == branch.Revision {
-			return branch, asked, list, err
-		}
-		if branch, err = db.loadBranch(ctx, code); err != nil {
-			return branch, asked, nil, err
-		}
-	}
-}
-
-func (db *DB) occupancies(ctx context.Context, branch booking.Branch, window booking.Interval, now time.Time) (revision int64, list []Occupancy, err error) {
-	// A reservation is at most MaxLength long, so start_at alone bounds the scan of reservation_by_time; its margins extend
-	// up to an hour further on both sides. A reservation that is being cancelled counts as its previous state; only that case
-	// reads a column that the index does not have.
-	//
-	// The times are selected so that PostgreSQL keeps one generic plan. If it saw their values, it would expect fewer rows
-	// and plan each execution anew, which takes longer than the search.
-	rows, err := db.Pool.Query(ctx, `
-		select b.revision, r.id, r.room_id, case when r.state = 'CANCELING' and (select c.paid_at is null from reservation c where c.id = r.id)
-		                                    then 'WAITING_FOR_DEPOSIT' else r.state end, r.start_at, r.end_at
-		from branch b left join reservation r
-		  on r.branch_id = b.id and r.start_at < (select $3::timestamptz) and r.start_at > (select $2::timestamptz)
-		     and r.end_at > (select $4::timestamptz) and r.`+liveStates+` and (r.state <> 'HOLD' or r.expires_at > (select $5::timestamptz))
-		where b.code = $1`,
-		branch.Code, window.Start.Add(-booking.MaxLength-booking.MaxMargin), window.End.Add(booking.MaxMargin), window.Start.Add(-booking.MaxMargin), now)
-	if err != nil {
-		return 0, nil, err
-	}
-	var o Occupancy // reused for all rows; the capacity fits a usual window, because look-ups are frequent
-	list = make([]Occupancy, 0, 32)
-	_, err = pgx.ForEachRow(rows, []any{&revision, (*zeronull.Int8)(&o.ID), (*zeronull.Int4)(&o.Room), (*zeronull.Text)(&o.State),
-		(*zeronull.Timestamptz)(&o.Start), (*zeronull.Timestamptz)(&o.End)}, func() error {
-		if o.ID != 0 {
-			list = append(list, o)
-		}
-		return nil
-	})
-	return revision, list, err // revision 0: the branch was deleted, and loadBranch returns the error
 }
 
 // Blocking returns the live reservations of a room that have not ended, soonest first. They prevent the room from being

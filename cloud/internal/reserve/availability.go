@@ -23,22 +23,24 @@ type Availability struct {
 	Booking, Paid             []OccupiedSlot // Booking: holds and reservations waiting for a deposit; Paid: confirmed ones
 	BookingMargin, PaidMargin []booking.Slot
 	BreakTime, ClosedTime     []booking.Slot
+	Basis                     postgres.Basis
 }
 
-// Availability returns the unavailable slots of a branch for a number of hours from start, which is computed in the
-// branch's time zone.
-func (s *Service) Availability(ctx context.Context, code string, start func(zone *time.Location) (time.Time, error), hours int) (Availability, error) {
-	branch, window, taken, err := s.DB.Occupancies(ctx, code, func(b booking.Branch) (booking.Interval, error) {
-		from, err := start(b.Zone)
-		return booking.Interval{Start: from, End: from.Add(time.Duration(hours) * time.Hour)}, err
-	}, s.now())
+// Availability returns the unavailable slots of a branch in a window.
+func (s *Service) Availability(ctx context.Context, code string, window booking.LocalWindow) (Availability, error) {
+	read, err := s.DB.Occupancies(ctx, code, window, s.now())
 	if err != nil {
 		return Availability{}, err
 	}
-	view := Availability{Branch: branch, Window: window}
-	view.occupy(taken, window)
-	view.close(window)
+	view := Availability{Branch: read.Branch, Window: read.Window, Basis: read.Basis}
+	view.occupy(read.List, read.Window)
+	view.close(read.Window)
 	return view, nil
+}
+
+// Unchanged reports whether Availability would return the same again.
+func (s *Service) Unchanged(ctx context.Context, basis postgres.Basis) (bool, error) {
+	return s.DB.Unchanged(ctx, basis, s.now())
 }
 
 // slotsUsual is the number of slots of a one-hour reservation, the most common length.
