@@ -46,6 +46,68 @@ func BenchmarkLookUpByRooms(b *testing.B) {
 	}
 }
 
+// BenchmarkLookUpOfADay measures the V2 look-up of a whole day of 12 rooms, 70 % of which is reserved: while nothing changes,
+// while a client asks with the ETag of its answer, and while each look-up follows a change of the branch. constant serves the
+// same answer without the service.
+func BenchmarkLookUpOfADay(b *testing.B) {
+	s := servicetest.Start(b, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
+	day := time.Now().In(seoul).AddDate(0, 0, 1)
+	midnight := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, seoul)
+	for _, statement := range []string{
+		`insert into branch (code, name_ko) select 'day', 'bench' where $1::timestamptz is not null`,
+		`insert into room (branch_id, no, min10, min30, min60) select id, n, 1000, 2500, 4000 from branch, generate_series(1, 12) n where code = 'day' and $1::timestamptz is not null`,
+		`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, method, amount, paid_at)
+		 select r.branch_id, r.id, 'DONE', 'CUSTOMER', at, at + interval '70 minutes', tstzrange(at, at + interval '80 minutes'), '카드', 4000, now()
+		 from room r join branch b on b.id = r.branch_id, generate_series($1::timestamptz, $1 + interval '22 hours', interval '100 minutes') at where b.code = 'day'`,
+	} {
+		if _, err := s.DB.Pool.Exec(context.Background(), statement, midnight); err != nil {
+			b.Fatal(err)
+		}
+	}
+	url := s.URL + "/v2/branches/day/reservations?baseHour=0&hours=24&date=" + day.Format(time.DateOnly)
+	constant := constantly(b, url)
+	b.Run("constant", func(b *testing.B) {
+		rate(b, "look-ups/s", func() error { return fetchOK(constant) })
+	})
+	b.Run("unchanged", func(b *testing.B) {
+		rate(b, "look-ups/s", func() error { return fetchOK(url) })
+	})
+	b.Run("conditional", func(b *testing.B) {
+		answer, err := crowd.Get(url)
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		rate(b, "look-ups/s", func() error { return fetchUnchanged(url, answer.Header.Get("ETag")) })
+	})
+	b.Run("changed", func(b *testing.B) {
+		rate(b, "look-ups/s", func() error {
+			_, err := s.DB.Pool.Exec(context.Background(), `update branch set revision = revision + 1 where code = $1`, "day")
+			if err != nil {
+				return err
+			}
+			return fetchOK(url)
+		})
+	})
+}
+
+func fetchUnchanged(url, tag string) error {
+	request, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("If-None-Match", tag)
+	answer, err := crowd.Do(request)
+	if err != nil {
+		return err
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusNotModified {
+		return fmt.Errorf("answer %d", answer.StatusCode)
+	}
+	return nil
+}
+
 // constantly starts a server that sends a stored copy of an answer, and returns its address.
 func constantly(b *testing.B, url string) string {
 	b.Helper()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
@@ -20,7 +19,7 @@ const (
 
 // lookUps keeps the encoded answers to look-ups of guests, the most recent ones up to a limit in bytes. An answer is given
 // again only after the database has confirmed that nothing changed, which costs a fraction of building and encoding it
-// (BenchmarkLookUp). The zero value is ready to use.
+// (BenchmarkLookUpOfADay). The zero value is ready to use.
 type lookUps struct {
 	mu   sync.Mutex
 	kept *simplelru.LRU[lookUp, keptAnswer]
@@ -36,7 +35,7 @@ type lookUp struct {
 
 type keptAnswer struct {
 	wire.Answer
-	basis postgres.Basis
+	basis reserve.Basis
 }
 
 func (a keptAnswer) bytes() int { return a.Size() + lookUpOverhead }

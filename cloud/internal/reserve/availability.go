@@ -23,8 +23,11 @@ type Availability struct {
 	Booking, Paid             []OccupiedSlot // Booking: holds and reservations waiting for a deposit; Paid: confirmed ones
 	BookingMargin, PaidMargin []booking.Slot
 	BreakTime, ClosedTime     []booking.Slot
-	Basis                     postgres.Basis
+	Basis                     Basis
 }
+
+// Basis is the state of the database from which an Availability was made.
+type Basis = postgres.Basis
 
 // Availability returns the unavailable slots of a branch in a window.
 func (s *Service) Availability(ctx context.Context, code string, window booking.LocalWindow) (Availability, error) {
@@ -39,7 +42,7 @@ func (s *Service) Availability(ctx context.Context, code string, window booking.
 }
 
 // Unchanged reports whether Availability would return the same again.
-func (s *Service) Unchanged(ctx context.Context, basis postgres.Basis) (bool, error) {
+func (s *Service) Unchanged(ctx context.Context, basis Basis) (bool, error) {
 	return s.DB.Unchanged(ctx, basis, s.now())
 }
 
