@@ -2,6 +2,7 @@ package backoffice
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,66 +27,105 @@ type ClosureConflict struct {
 	booking.Reservation
 }
 
-// CloseBranches closes branches and returns the live reservations on the closed days. It cancels none of them; only holds
+// closureGroup is the number of branches that one transaction closes. Each waits for the disk once, and delays holds in its
+// branches for some milliseconds.
+const closureGroup = 50
+
+// CloseBranches closes branches and returns the live reservations on the closed days, by branch. It cancels none of them; only holds
 // without a payment are released. A hold that is taken at the same time is either among the conflicts, or rejected. It
 // returns booking.ErrNoBranch, ErrChanged or a [booking.InvalidError].
 func (s *Service) CloseBranches(ctx context.Context, req ClosureRequest, by string) ([]ClosureConflict, error) {
-	branches := make([]booking.Branch, len(req.Branches))
-	for i, code := range req.Branches {
-		var err error
-		if branches[i], err = s.DB.Branch(ctx, code); err != nil {
-			return nil, err
+	known, err := postgres.BranchesByCode(ctx, s.DB.Pool, req.Branches)
+	if err != nil {
+		return nil, err
+	}
+	for _, code := range req.Branches {
+		if !slices.ContainsFunc(known, func(b booking.Branch) bool { return b.Code == code }) {
+			return nil, booking.ErrNoBranch
 		}
 	}
 	conflicts := []ClosureConflict{}
-	for _, b := range branches {
-		found, err := s.closeBranch(ctx, b, req, by)
+	for codes := range slices.Chunk(req.Branches, closureGroup) {
+		found, err := s.closeGroup(ctx, codes, req, by)
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range found {
-			conflicts = append(conflicts, ClosureConflict{b, r})
-		}
+		conflicts = append(conflicts, found...)
 	}
 	return conflicts, nil
 }
 
-func (s *Service) closeBranch(ctx context.Context, b booking.Branch, req ClosureRequest, by string) (conflicts []booking.Reservation, err error) {
+func (s *Service) closeGroup(ctx context.Context, codes []string, req ClosureRequest, by string) (conflicts []ClosureConflict, err error) {
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		current, err := postgres.BranchOf(ctx, tx, b.ID)
+		conflicts = nil
+		branches, err := postgres.BranchesByCode(ctx, tx, codes)
 		if err != nil {
 			return err
 		}
 		// Holds in progress finish first, so that they are among the conflicts; later ones see the new revision.
 		if !req.Preview {
-			if err := postgres.LockRooms(ctx, tx, roomIDs(current)...); err != nil {
+			if err := postgres.LockRooms(ctx, tx, roomIDs(branches)...); err != nil {
 				return err
 			}
 		}
-		closures := req.Rule.Closures(booking.DateOf(now, current.Zone), req.Reason)
-		next := current
-		if next.Schedule = current.Schedule.WithClosures(closures); req.Undo {
-			next.Schedule = current.Schedule.WithoutClosures(closures)
-		}
-		if err := next.Validate(); err != nil {
+		upcoming := map[booking.BranchID][]booking.Reservation{}
+		list, err := postgres.Upcoming(ctx, tx, now, branchIDs(branches)...)
+		if err != nil {
 			return err
 		}
-		if conflicts, err = closedOut(ctx, tx, current, next.Schedule, now); err != nil || req.Preview {
-			return err
+		for _, r := range list {
+			upcoming[r.Branch] = append(upcoming[r.Branch], r)
 		}
-		for _, r := range conflicts {
-			if r.State != booking.Hold || r.QuarantineOf != 0 {
+		for _, b := range branches {
+			closed, err := req.apply(b, now)
+			if err != nil {
+				return err
+			}
+			found := closedOut(b, closed.Schedule, upcoming[b.ID])
+			for _, r := range found {
+				conflicts = append(conflicts, ClosureConflict{b, r})
+			}
+			if req.Preview {
 				continue
 			}
-			if _, err := postgres.SetState(ctx, tx, r.ID, booking.Hold, booking.Released); err != nil {
+			if err := closeBranch(ctx, tx, b, closed, found, by); err != nil {
 				return err
 			}
 		}
-		if err := postgres.EditBranch(ctx, tx, next); err != nil {
-			return err
-		}
-		return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: by, Branch: b.Code, BranchID: &b.ID, Action: "settings.closure", Target: b.Code,
-			Detail: settingsDetail{booking.Differences(current.Facts(), next.Facts()), len(conflicts)}})
+		return nil
 	})
 	return conflicts, err
+}
+
+// apply returns a branch with the closures, or without them.
+func (r ClosureRequest) apply(b booking.Branch, now time.Time) (booking.Branch, error) {
+	closures, schedule := r.Rule.Closures(booking.DateOf(now, b.Zone), r.Reason), b.Schedule
+	if b.Schedule = schedule.WithClosures(closures); r.Undo {
+		b.Schedule = schedule.WithoutClosures(closures)
+	}
+	return b, b.Validate()
+}
+
+func closeBranch(ctx context.Context, tx pgx.Tx, before, after booking.Branch, conflicts []booking.Reservation, by string) error {
+	for _, r := range conflicts {
+		if r.State != booking.Hold || r.QuarantineOf != 0 {
+			continue
+		}
+		if _, err := postgres.SetState(ctx, tx, r.ID, booking.Hold, booking.Released); err != nil {
+			return err
+		}
+	}
+	if err := postgres.EditBranch(ctx, tx, after); err != nil {
+		return err
+	}
+	return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: by, Branch: before.Code, BranchID: &before.ID, Action: "settings.closure", Target: before.Code,
+		Detail: settingsDetail{booking.Differences(before.Facts(), after.Facts()), len(conflicts)}})
+}
+
+func branchIDs(branches []booking.Branch) []booking.BranchID {
+	ids := make([]booking.BranchID, len(branches))
+	for i, b := range branches {
+		ids[i] = b.ID
+	}
+	return ids
 }

@@ -85,13 +85,14 @@ func (s *Service) ChangeSettings(ctx context.Context, change SettingsChange, by 
 			return ErrChanged
 		}
 		// Holds in progress finish first, so that they are among the conflicts; later ones see the new revision.
-		if err := postgres.LockRooms(ctx, tx, roomIDs(old)...); err != nil {
+		if err := postgres.LockRooms(ctx, tx, roomIDs([]booking.Branch{old})...); err != nil {
 			return err
 		}
-		conflicts, err := closedOut(ctx, tx, old, b.Schedule, now)
+		upcoming, err := postgres.Upcoming(ctx, tx, now, old.ID)
 		if err != nil {
 			return err
 		}
+		conflicts := closedOut(old, b.Schedule, upcoming)
 		if len(conflicts) > 0 && !change.Despite {
 			return &ScheduleConflict{old.Zone, conflicts}
 		}
@@ -113,23 +114,20 @@ type settingsDetail struct {
 	Conflicts int      `json:"conflicts,omitempty"` // reservations that the change left outside the opening hours
 }
 
-func roomIDs(b booking.Branch) []booking.RoomID {
-	ids := make([]booking.RoomID, len(b.Rooms))
-	for i, room := range b.Rooms {
-		ids[i] = room.ID
+func roomIDs(branches []booking.Branch) (ids []booking.RoomID) {
+	for _, b := range branches {
+		for _, room := range b.Rooms {
+			ids = append(ids, room.ID)
+		}
 	}
 	return ids
 }
 
-// closedOut returns the live reservations that the present schedule allows and the next one does not.
-func closedOut(ctx context.Context, tx pgx.Tx, b booking.Branch, next booking.Schedule, now time.Time) ([]booking.Reservation, error) {
-	upcoming, err := postgres.Upcoming(ctx, tx, b.ID, now)
-	if err != nil {
-		return nil, err
-	}
+// closedOut returns the reservations of a branch that the present schedule allows and the next one does not.
+func closedOut(b booking.Branch, next booking.Schedule, upcoming []booking.Reservation) []booking.Reservation {
 	return slices.DeleteFunc(upcoming, func(r booking.Reservation) bool {
 		return b.Schedule.Check(r.Interval, b.Zone) != nil || next.Check(r.Interval, b.Zone) == nil
-	}), nil
+	})
 }
 
 // RoomChange is what an administrator sets of a room. A turnover of 0 is unchanged.

@@ -106,9 +106,11 @@ func (a *API) closeBranches(w http.ResponseWriter, r *http.Request) error {
 		conflict
 	}
 	conflicts := make([]item, 0, len(found))
-	for _, c := range found {
-		if err := a.Backoffice.Viewed(r.Context(), wire.Principal(r).Actor(), "settings.conflicts", c.Branch.Code, c.Branch.ID); err != nil {
-			return err
+	for i, c := range found {
+		if i == 0 || c.Branch.ID != found[i-1].Branch.ID {
+			if err := a.Backoffice.Viewed(r.Context(), wire.Principal(r).Actor(), "settings.conflicts", c.Branch.Code, c.Branch.ID); err != nil {
+				return err
+			}
 		}
 		conflicts = append(conflicts, item{c.Branch.Code, wireConflict(c.Reservation, c.Branch.Zone)})
 	}

@@ -66,6 +66,11 @@ func BranchOf(ctx context.Context, q Querier, id booking.BranchID) (booking.Bran
 	return selectBranch(ctx, q, `b.id = $1`, id)
 }
 
+// BranchesByCode reads branches within a transaction, the oldest first. Codes of no branch are missing.
+func BranchesByCode(ctx context.Context, q Querier, codes []string) ([]booking.Branch, error) {
+	return selectBranches(ctx, q, `b.code = any($1)`, codes)
+}
+
 // BranchCodes returns the codes of all branches in the order in which they were added.
 func (db *DB) BranchCodes(ctx context.Context) ([]string, error) {
 	rows, err := db.Pool.Query(ctx, `select code from branch where $1 order by id`, true)
@@ -92,18 +97,20 @@ func readBranch(ctx context.Context, q Querier, code string) (booking.Branch, er
 }
 
 func selectBranch(ctx context.Context, q Querier, where string, key any) (booking.Branch, error) {
-	var (
-		b        booking.Branch
-		zone     string
-		days     int
-		schedule []byte
-		rooms    []byte
-		policy   []byte
-		pay      []byte
-		lat, lon *float64
-	)
+	list, err := selectBranches(ctx, q, where, key)
+	if err == nil && len(list) == 0 {
+		err = ErrNoBranch
+	}
+	if err != nil {
+		return booking.Branch{}, err
+	}
+	return list[0], nil
+}
+
+// selectBranches returns branches, the oldest first.
+func selectBranches(ctx context.Context, q Querier, where string, key any) ([]booking.Branch, error) {
 	// One statement, so that rooms and revision are consistent.
-	err := q.QueryRow(ctx, `
+	rows, err := q.Query(ctx, `
 		select b.id, b.code, b.name_ko, b.name_en, b.address, b.phone, b.time_zone, b.horizon_days,
 		       b.front_doors, b.keypads, b.schedule, b.revision, b.refund_policy, b.compensation, b.latitude, b.longitude, coalesce(b.legal_entity, ''),
 		       coalesce((select json_agg(json_build_object(
@@ -115,17 +122,30 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 		               'Price', json_build_object('Min10', p.min10, 'Min30', p.min30, 'Min60', p.min60)) order by p.position)
 		               from room_price p where p.room_id = r.id)) order by r.no)
 		         from room r where r.branch_id = b.id), '[]')
-		from branch b where `+where, key,
-	).Scan(&b.ID, &b.Code, &b.NameKo, &b.NameEn, &b.Address, &b.Phone, &zone, &days,
-		&b.FrontDoors, &b.Keypads, &schedule, &b.Revision, &policy, &pay, &lat, &lon, &b.LegalEntity, &rooms)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return booking.Branch{}, ErrNoBranch
-	}
+		from branch b where `+where+` order by b.id`, key)
 	if err != nil {
-		return booking.Branch{}, err
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanBranch)
+}
+
+func scanBranch(row pgx.CollectableRow) (b booking.Branch, err error) {
+	var (
+		zone     string
+		days     int
+		schedule []byte
+		rooms    []byte
+		policy   []byte
+		pay      []byte
+		lat, lon *float64
+	)
+	err = row.Scan(&b.ID, &b.Code, &b.NameKo, &b.NameEn, &b.Address, &b.Phone, &zone, &days,
+		&b.FrontDoors, &b.Keypads, &schedule, &b.Revision, &policy, &pay, &lat, &lon, &b.LegalEntity, &rooms)
+	if err != nil {
+		return b, err
 	}
 	if b.Zone, err = time.LoadLocation(zone); err != nil {
-		return booking.Branch{}, fmt.Errorf("branch %s: %w", b.Code, err)
+		return b, fmt.Errorf("branch %s: %w", b.Code, err)
 	}
 	if lat != nil && lon != nil {
 		b.Location = &booking.Location{Latitude: *lat, Longitude: *lon}
@@ -135,17 +155,17 @@ func selectBranch(ctx context.Context, q Querier, where string, key any) (bookin
 		b.Keypads = nil
 	}
 	if err := json.Unmarshal(schedule, &b.Schedule); err != nil {
-		return booking.Branch{}, fmt.Errorf("branch %s: schedule: %w", b.Code, err)
+		return b, fmt.Errorf("branch %s: schedule: %w", b.Code, err)
 	}
 	if err := json.Unmarshal(rooms, &b.Rooms); err != nil {
-		return booking.Branch{}, fmt.Errorf("branch %s: rooms: %w", b.Code, err)
+		return b, fmt.Errorf("branch %s: rooms: %w", b.Code, err)
 	}
 	if b.RefundPolicy, err = booking.ParseRefundPolicy(policy); err != nil {
-		return booking.Branch{}, fmt.Errorf("branch %s: refund policy: %w", b.Code, err)
+		return b, fmt.Errorf("branch %s: refund policy: %w", b.Code, err)
 	}
 	if len(pay) > 0 {
 		if err := json.Unmarshal(pay, &b.Compensation); err != nil {
-			return booking.Branch{}, fmt.Errorf("branch %s: compensation: %w", b.Code, err)
+			return b, fmt.Errorf("branch %s: compensation: %w", b.Code, err)
 		}
 	}
 	return b, nil

@@ -23,9 +23,9 @@ func CanceledDuring(ctx context.Context, q Querier, branch booking.BranchID, spa
 		order by m.no, r.start_at, r.id`, branch, span.Start, span.End)
 }
 
-// Upcoming returns the live reservations of a branch that have not ended, by start.
-func Upcoming(ctx context.Context, q Querier, branch booking.BranchID, now time.Time) ([]booking.Reservation, error) {
+// Upcoming returns the live reservations of branches that have not ended, by start.
+func Upcoming(ctx context.Context, q Querier, now time.Time, branches ...booking.BranchID) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
-		where r.branch_id = $1 and r.end_at > $2 and r.`+liveStates+` and (r.state <> 'HOLD' or r.expires_at > $2)
-		order by r.start_at, m.no`, branch, now)
+		where r.branch_id = any($1) and r.end_at > $2 and r.`+liveStates+` and (r.state <> 'HOLD' or r.expires_at > $2)
+		order by r.start_at, m.no`, branches, now)
 }
