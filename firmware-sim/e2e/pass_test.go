@@ -32,7 +32,7 @@ func staff(t *testing.T, s *world.Stack) *browser {
 // eventuallyTrue waits until a condition about the running programs is true.
 func eventuallyTrue(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !is(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never happens: %s", what)
 		}

@@ -331,7 +331,7 @@ func (a *Agent) LastRequest() string {
 	return a.last
 }
 
-// Until waits until ok returns true. It calls ok again whenever the agent's record changes, and fails the test after ten
+// Until waits until ok returns true. It calls ok again whenever the agent's record changes, and fails the test after thirty
 // seconds.
 func (a *Agent) Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()

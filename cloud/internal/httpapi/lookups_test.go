@@ -8,7 +8,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// TestConditionalLookUps holds that a guest who has the answer is told so until something changes, on every replica.
+// TestConditionalLookUps holds that a client that has the answer gets 304 until something changes.
 func TestConditionalLookUps(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t)) // with a paid hour in room 1

@@ -36,7 +36,7 @@ func keypadAgent(t *testing.T, s *servicetest.Stack) *agenttest.Agent {
 // until waits until a condition about rows of the service is true.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never happens: %s", what)
 		}

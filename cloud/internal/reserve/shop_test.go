@@ -141,7 +141,7 @@ func (s *shop) await(t *testing.T, order, want string) int64 {
 // awaitAtOnce waits until an order is in a state while the service's clock keeps its pace, so that no check becomes due.
 func (s *shop) awaitAtOnce(t *testing.T, order, want string) {
 	t.Helper()
-	for deadline := time.Now().Add(40 * time.Second); ; {
+	for deadline := time.Now().Add(2 * time.Minute); ; {
 		state, _ := s.state(t, order)
 		if state == want {
 			return
@@ -156,7 +156,7 @@ func (s *shop) awaitAtOnce(t *testing.T, order, want string) {
 // eventually waits until a condition is true, while the service's clock runs faster than real time.
 func (s *shop) eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(40 * time.Second); !is(); {
+	for deadline := time.Now().Add(2 * time.Minute); !is(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never happens: %s", what)
 		}
