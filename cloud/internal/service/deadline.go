@@ -13,6 +13,9 @@ const (
 	requestTimeout = 15 * time.Second
 	// paymentTimeout exceeds the 60 seconds of the payment provider, and ends before the connection's write time-out.
 	paymentTimeout = 75 * time.Second
+	// photoTimeout leaves a busy machine the time to encode a photo: half a second alone, and several at the first photo after
+	// the start, which compiles the encoders.
+	photoTimeout = time.Minute
 	// bodyTimeout bounds the time in which a client must send a whole body. It leaves a loaded machine three of the 15 seconds
 	// after which no such connection may be open.
 	bodyTimeout = 12 * time.Second
@@ -70,6 +73,8 @@ func (s *Service) timeoutOf(r *http.Request) time.Duration {
 	case path == "/payment/confirm", path == "/payment/cancel", path == "/admin/v2/virtual-accounts",
 		strings.HasPrefix(path, "/admin/reservation"), strings.HasSuffix(path, "/refund"), path == "/v2/admin/proof":
 		return paymentTimeout
+	case r.Method == http.MethodPost && (strings.HasSuffix(path, "/photos") || strings.HasSuffix(path, "/arrival")):
+		return photoTimeout
 	}
 	return requestTimeout
 }
