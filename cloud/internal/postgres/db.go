@@ -56,7 +56,8 @@ type DB struct {
 	// Now returns the time of transactions. It is time.Now except in tests.
 	Now func() time.Time
 
-	branches branchCache
+	branches  branchCache
+	unchanged Batcher[Basis, bool]
 }
 
 // Open connects to the database at url, a connection string of pgx. It fails if the database does not answer, and with

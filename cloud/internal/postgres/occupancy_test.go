@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -80,4 +81,24 @@ func TestUnchanged(t *testing.T) {
 	ask()
 	exec(t, db.Pool, `alter table reservation disable trigger all; update reservation set changed = '9000000000000'; alter table reservation enable trigger all`)
 	expect("after a restore", now, true)
+
+	// Calls that share a question get their own answers.
+	stale := basis
+	exec(t, db.Pool, `update reservation set updated_at = now() where state = 'DONE'`)
+	ask()
+	var calls sync.WaitGroup
+	for i := range 40 {
+		calls.Go(func() {
+			of, want := stale, false
+			if i%2 == 0 {
+				of, want = basis, true
+			}
+			if got, err := db.Unchanged(t.Context(), of, now); err != nil || got != want {
+				t.Errorf("call %d: unchanged is %t (%v), want %t", i, got, err, want)
+			}
+		})
+	}
+	calls.Wait()
+	exec(t, db.Pool, `update branch set code = 'renamed' where code = 'gangnam'`)
+	expect("after a change of the code", now, false)
 }
