@@ -236,8 +236,8 @@ func (a *agent) secretAccepted(secret link.Secret) {
 func (a *agent) current() link.Current {
 	c := link.Current{SelfTest: a.selfTests(), Contacts: a.doors.Contacts(), KeyEpoch: a.epoch.Load(), Update: a.config.UpdateStatus()}
 	if a.passes != nil {
-		applied := a.passes.desk.Applied()
-		c.SealKey, c.Passes = a.passes.desk.SealKey(), &applied
+		applied := a.passes.controller.Applied()
+		c.SealKey, c.Passes = a.passes.controller.SealKey(), &applied
 	}
 	return c
 }

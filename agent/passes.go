@@ -15,19 +15,19 @@ import (
 // clockCheckInterval is how often the hardware clock is compared with the beacons' time.
 const clockCheckInterval = 2 * time.Second
 
-// passes connects the keypads, the desk that judges them and the cloud.
+// passes connects the keypads, the controller that judges them and the cloud.
 type passes struct {
-	agent   *agent
-	clock   *pass.Clock
-	desk    *pass.Desk
-	keypads []Keypad
-	beacons chan struct{} // holds a token after a beacon
+	agent      *agent
+	clock      *pass.Clock
+	controller *pass.Controller
+	keypads    []Keypad
+	beacons    chan struct{} // holds a token after a beacon
 }
 
 func newPasses(a *agent, board Board) *passes {
 	disk := pass.Dir(a.config.PassDir)
 	p := &passes{agent: a, clock: pass.NewClock(a.config.Clocks, disk, a.log), keypads: board.Keypads, beacons: make(chan struct{}, 1)}
-	p.desk = pass.NewDesk(pass.Config{
+	p.controller = pass.NewController(pass.Config{
 		Branch: a.config.Branch, Username: a.config.Username, Devices: board.keypads(), Disk: disk, Clock: p.clock,
 		Verify:    func(m protocol.PassList) error { return m.Verify(a.config.Username, *a.trusted.Load()...) },
 		Open:      a.doors.Open,
@@ -42,11 +42,11 @@ func newPasses(a *agent, board Board) *passes {
 func (p *passes) run(ctx context.Context) {
 	var work sync.WaitGroup
 	defer work.Wait()
-	work.Go(func() { p.desk.Run(ctx) })
+	work.Go(func() { p.controller.Run(ctx) })
 	work.Go(func() { p.watchClock(ctx) })
 	for _, k := range p.keypads {
 		work.Go(func() {
-			k.Reader.Read(ctx, func(digits string) keypad.Verdict { return keypad.Verdict(p.desk.Attempt(k.Device, digits)) })
+			k.Reader.Read(ctx, func(digits string) keypad.Verdict { return keypad.Verdict(p.controller.Attempt(k.Device, digits)) })
 		})
 	}
 }
@@ -75,9 +75,9 @@ func (p *passes) receive(m link.Message) error {
 	case protocol.KindBeacon:
 		return dispatch(m, p.beacon)
 	case protocol.KindPassList:
-		return dispatch(m, p.desk.List)
+		return dispatch(m, p.controller.List)
 	}
-	return dispatch(m, p.desk.Ack)
+	return dispatch(m, p.controller.Ack)
 }
 
 func (p *passes) beacon(m protocol.Beacon) {
@@ -107,7 +107,7 @@ func (p *passes) verifyBeacon(m protocol.Beacon) error {
 }
 
 func (p *passes) selfTests() []protocol.SelfTest {
-	tests := []protocol.SelfTest{p.desk.SelfTest()}
+	tests := []protocol.SelfTest{p.controller.SelfTest()}
 	for _, k := range p.keypads {
 		if err := k.Reader.Err(); err != nil {
 			tests = append(tests, protocol.SelfTest{Name: "keypad " + k.Device, Detail: protocol.Clip(err.Error())})

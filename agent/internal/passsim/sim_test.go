@@ -258,7 +258,7 @@ func thieves(r *rand.Rand, w *world) (plan []event) {
 				l.Branch, l.Epoch = "hongdae", l.Epoch+1
 				l = l.Sign(cloudKey, m.username)
 			}
-			m.toAgent(func(d *pass.Desk) { d.List(l) })
+			m.toAgent(func(d *pass.Controller) { d.List(l) })
 		}})
 	}
 	for range 3 { // guesses, and codes of the past

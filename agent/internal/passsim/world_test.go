@@ -242,7 +242,7 @@ func (c *cloud) mayOpen(q *quarantine) bool {
 func (c *cloud) publish() {
 	for _, m := range c.w.agents {
 		l := c.list(m)
-		m.toAgent(func(d *pass.Desk) {
+		m.toAgent(func(d *pass.Controller) {
 			if c.w.plant == earlyApplied {
 				c.receive(m, protocol.PassApplied{Epoch: l.list.Epoch, Version: l.list.Version})
 			}
@@ -296,7 +296,7 @@ func (c *cloud) receive(m *machine, message protocol.Message) {
 			upTo++
 		}
 		if upTo > 0 {
-			m.toAgent(func(d *pass.Desk) { d.Ack(protocol.PassAck{Journal: msg.Journal, Entry: upTo}) })
+			m.toAgent(func(d *pass.Controller) { d.Ack(protocol.PassAck{Journal: msg.Journal, Entry: upTo}) })
 		}
 	}
 }
@@ -466,14 +466,14 @@ type machine struct {
 
 // run is one run of the agent on a machine.
 type run struct {
-	m      *machine
-	desk   *pass.Desk
-	clock  *pass.Clock
-	doors  *door.Controller
-	cancel context.CancelFunc
-	done   sync.WaitGroup
-	mu     sync.Mutex
-	over   bool
+	m          *machine
+	controller *pass.Controller
+	clock      *pass.Clock
+	doors      *door.Controller
+	cancel     context.CancelFunc
+	done       sync.WaitGroup
+	mu         sync.Mutex
+	over       bool
 }
 
 func (r *run) dead() bool {
@@ -526,10 +526,10 @@ func (m *machine) knowsTime() bool {
 func (m *machine) sealKey() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.run == nil || m.run.desk == nil {
+	if m.run == nil || m.run.controller == nil {
 		return ""
 	}
-	return m.run.desk.SealKey()
+	return m.run.controller.SealKey()
 }
 
 func (m *machine) typed(device string) string {
@@ -574,7 +574,7 @@ func (m *machine) startAgent() {
 			}
 		}}, locks)
 	r.clock = pass.NewClock(m, disk, log)
-	r.desk = pass.NewDesk(pass.Config{
+	r.controller = pass.NewController(pass.Config{
 		Branch: branch, Username: m.username, Devices: devices, Disk: disk, Clock: r.clock,
 		Verify: func(l protocol.PassList) error {
 			if m.w.plant == anySignature {
@@ -595,7 +595,7 @@ func (m *machine) startAgent() {
 	m.mu.Lock()
 	m.run = r
 	m.mu.Unlock()
-	r.done.Go(func() { r.desk.Run(ctx) })
+	r.done.Go(func() { r.controller.Run(ctx) })
 	r.done.Go(func() {
 		tick := time.NewTicker(5 * time.Second)
 		defer tick.Stop()
@@ -656,13 +656,13 @@ func (m *machine) heartbeat(r *run) {
 }
 
 // toAgent delivers a message after a while, unless the network is cut by then.
-func (m *machine) toAgent(deliver func(*pass.Desk)) {
+func (m *machine) toAgent(deliver func(*pass.Controller)) {
 	time.AfterFunc(time.Duration(m.w.jitter(2000))*time.Millisecond, func() {
 		m.mu.Lock()
 		r, cut := m.run, m.cut
 		m.mu.Unlock()
 		if r != nil && !cut && !r.dead() {
-			deliver(r.desk)
+			deliver(r.controller)
 		}
 	})
 }
@@ -690,7 +690,7 @@ func (m *machine) enter(device, digits string) {
 	if r == nil || r.dead() {
 		return
 	}
-	v := r.desk.Attempt(device, digits)
+	v := r.controller.Attempt(device, digits)
 	m.w.log("%s: %s typed at %s: %+v", m.username, digits, device, v)
 	m.w.count("reason " + strings.Fields(v.Reason + " -")[0])
 }

@@ -55,7 +55,7 @@ var defences = []defence{
 	{"A29", "cloud/internal/franchise/franchise.go", `"franchise-inquiry", Max: 5,`, `"franchise-inquiry", Max: 500,`, "cloud/internal/httpapi", "TestFranchiseInquiry"},
 	{"A30", "cloud/internal/channel/import.go", "len(p.bookings) > maxBookings {", "len(p.bookings) > 100*maxBookings {", "cloud/internal/channel", "TestBudgetOfACalendar"},
 	{"A31", "cloud/internal/httpapi/handle.go", "			answer = unavailable\n", "			answer = unavailable\n			answer.message = err.Error()\n", "cloud/internal/httpapi", "TestDatabaseOutage"},
-	{"A32", "agent/internal/pass/desk.go", "	wrongPerLockout = 5\n", "	wrongPerLockout = 500\n", "agent/internal/pass", "TestLockouts"},
+	{"A32", "agent/internal/pass/controller.go", "	wrongPerLockout = 5\n", "	wrongPerLockout = 500\n", "agent/internal/pass", "TestLockouts"},
 	{"A33", "cloud/internal/enroll/install.sh", `signed "$file" "$architecture" ||`, "true ||", "cloud/internal/enroll", "TestScript"},
 }
 

@@ -30,7 +30,7 @@ const (
 	maxSent        = 32               // entries that are sent at a time
 )
 
-// Config configures a Desk.
+// Config configures a Controller.
 type Config struct {
 	Branch   string
 	Username string
@@ -59,8 +59,8 @@ type Verdict struct {
 	Reason   string
 }
 
-// Desk judges the attempts at the keypads of a branch. It is safe for concurrent use.
-type Desk struct {
+// Controller judges the attempts at the keypads of a branch. It is safe for concurrent use.
+type Controller struct {
 	config  Config
 	seal    sealKey
 	lists   chan protocol.PassList // received, not applied
@@ -83,19 +83,19 @@ type keypad struct {
 	noted       map[string]time.Time
 }
 
-// NewDesk restores the passes from disk. A failure of the disk leaves a desk that rejects every attempt until it works.
-func NewDesk(config Config) *Desk {
-	d := &Desk{config: config, lists: make(chan protocol.PassList, 1), acks: make(chan protocol.PassAck, 1),
+// NewController restores the passes from disk. A failure of the disk leaves a controller that rejects every attempt until it works.
+func NewController(config Config) *Controller {
+	c := &Controller{config: config, lists: make(chan protocol.PassList, 1), acks: make(chan protocol.PassAck, 1),
 		checks: make(chan struct{}, 1), turn: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		keypads: make(map[string]*keypad)}
-	d.stored.Log, d.stored.Name = config.Logger, "storing passes"
+	c.stored.Log, c.stored.Name = config.Logger, "storing passes"
 	seal, sealErr := loadSealKey(config.Disk, config.Username)
-	d.seal = seal
-	list, listErr := loadList(config.Disk, config.Username, seal, d.verify)
-	d.list = list
+	c.seal = seal
+	list, listErr := loadList(config.Disk, config.Username, seal, c.verify)
+	c.list = list
 	journal, journalErr := newJournal(config.Disk)
-	d.journal = journal
-	d.record(errors.Join(sealErr, journalErr))
+	c.journal = journal
+	c.record(errors.Join(sealErr, journalErr))
 	if listErr != nil {
 		config.Logger.Warn("the stored passes are not used", "error", listErr)
 	}
@@ -105,49 +105,49 @@ func NewDesk(config Config) *Desk {
 		if wrong := journal.state.Wrong[device]; wrong > 0 && wrong%wrongPerLockout == 0 {
 			k.lockedUntil = time.Now().Add(lockout(wrong))
 		}
-		d.keypads[device] = k
+		c.keypads[device] = k
 	}
-	d.notify()
-	return d
+	c.notify()
+	return c
 }
 
-func (d *Desk) verify(m protocol.PassList) error {
-	if m.Branch != d.config.Branch {
+func (c *Controller) verify(m protocol.PassList) error {
+	if m.Branch != c.config.Branch {
 		return fmt.Errorf("the list is for branch %s", m.Branch)
 	}
-	return d.config.Verify(m)
+	return c.config.Verify(m)
 }
 
 // SealKey returns the public key to which the key of the codes is sealed.
-func (d *Desk) SealKey() string { return base64.StdEncoding.EncodeToString(d.seal.public[:]) }
+func (c *Controller) SealKey() string { return base64.StdEncoding.EncodeToString(c.seal.public[:]) }
 
 // Applied returns the list in use and the state of the clock.
-func (d *Desk) Applied() protocol.AppliedPasses {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	applied := protocol.AppliedPasses{Clock: d.config.Clock.State()}
-	if d.list != nil {
-		applied.Epoch, applied.Version = d.list.Epoch, d.list.Version
+func (c *Controller) Applied() protocol.AppliedPasses {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	applied := protocol.AppliedPasses{Clock: c.config.Clock.State()}
+	if c.list != nil {
+		applied.Epoch, applied.Version = c.list.Epoch, c.list.Version
 	}
 	return applied
 }
 
 // SelfTest returns whether the passes can be stored.
-func (d *Desk) SelfTest() protocol.SelfTest {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	t := protocol.SelfTest{Name: "passes", OK: d.failure == nil}
-	if d.failure != nil {
-		t.Detail = protocol.Clip(d.failure.Error())
+func (c *Controller) SelfTest() protocol.SelfTest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := protocol.SelfTest{Name: "passes", OK: c.failure == nil}
+	if c.failure != nil {
+		t.Detail = protocol.Clip(c.failure.Error())
 	}
 	return t
 }
 
 // List queues a list that has arrived. Of several, the latest one is applied. It does not block.
-func (d *Desk) List(m protocol.PassList) { replaceLatest(d.lists, m) }
+func (c *Controller) List(m protocol.PassList) { replaceLatest(c.lists, m) }
 
 // Ack queues an acknowledgement, which covers all earlier ones. It does not block.
-func (d *Desk) Ack(m protocol.PassAck) { replaceLatest(d.acks, m) }
+func (c *Controller) Ack(m protocol.PassAck) { replaceLatest(c.acks, m) }
 
 // replaceLatest puts a value into a channel of one, in place of one that is there.
 func replaceLatest[T any](to chan T, value T) {
@@ -165,53 +165,53 @@ func replaceLatest[T any](to chan T, value T) {
 }
 
 // withJournal calls use when it is its turn to use the journal. It reports false if that is not before notAfter.
-func (d *Desk) withJournal(notAfter time.Time, use func(*journal)) bool {
+func (c *Controller) withJournal(notAfter time.Time, use func(*journal)) bool {
 	timeout := time.NewTimer(time.Until(notAfter))
 	defer timeout.Stop()
 	select {
-	case d.turn <- struct{}{}:
+	case c.turn <- struct{}{}:
 	case <-timeout.C:
 		return false
 	}
-	defer func() { <-d.turn }()
+	defer func() { <-c.turn }()
 	if !time.Now().Before(notAfter) { // both had happened, and select chose
 		return false
 	}
-	use(d.journal)
+	use(c.journal)
 	return true
 }
 
 // locked reports whether a keypad is locked.
-func (d *Desk) locked(k *keypad) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (c *Controller) locked(k *keypad) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return time.Now().Before(k.lockedUntil)
 }
 
 // Run applies lists and delivers entries until ctx is done.
-func (d *Desk) Run(ctx context.Context) {
+func (c *Controller) Run(ctx context.Context) {
 	var work sync.WaitGroup
-	work.Go(func() { d.deliver(ctx) })
+	work.Go(func() { c.deliver(ctx) })
 	for {
 		select {
 		case <-ctx.Done():
 			work.Wait()
 			return
-		case m := <-d.lists:
-			d.apply(ctx, m)
+		case m := <-c.lists:
+			c.apply(ctx, m)
 		}
 	}
 }
 
 // apply stores a list, uses it, and acknowledges it once no attempt that began with an earlier list can open a door.
-func (d *Desk) apply(ctx context.Context, m protocol.PassList) {
-	if err := d.verify(m); err != nil {
-		d.config.Logger.Warn("pass list ignored", "epoch", m.Epoch, "version", m.Version, "error", err)
+func (c *Controller) apply(ctx context.Context, m protocol.PassList) {
+	if err := c.verify(m); err != nil {
+		c.config.Logger.Warn("pass list ignored", "epoch", m.Epoch, "version", m.Version, "error", err)
 		return
 	}
-	old, err := d.replace(m)
+	old, err := c.replace(m)
 	if err != nil && !errors.Is(err, errOldList) {
-		d.config.Logger.Warn("pass list ignored", "epoch", m.Epoch, "version", m.Version, "error", err)
+		c.config.Logger.Warn("pass list ignored", "epoch", m.Epoch, "version", m.Version, "error", err)
 		return
 	}
 	if old != nil {
@@ -223,49 +223,49 @@ func (d *Desk) apply(ctx context.Context, m protocol.PassList) {
 			return
 		}
 	}
-	applied := d.Applied()
-	d.config.Send(protocol.PassApplied{Epoch: applied.Epoch, Version: applied.Version}, protocol.ResultTTL)
-	d.config.Changed()
+	applied := c.Applied()
+	c.config.Send(protocol.PassApplied{Epoch: applied.Epoch, Version: applied.Version}, protocol.ResultTTL)
+	c.config.Changed()
 }
 
 // replace stores a list and uses it from then on. It returns the list that was in use, if any.
-func (d *Desk) replace(m protocol.PassList) (old *list, err error) {
-	next, err := newList(m, d.seal)
+func (c *Controller) replace(m protocol.PassList) (old *list, err error) {
+	next, err := newList(m, c.seal)
 	if err != nil {
 		return nil, err
 	}
-	d.mu.Lock()
-	old = d.list
-	d.mu.Unlock()
+	c.mu.Lock()
+	old = c.list
+	c.mu.Unlock()
 	if old != nil && !next.newerThan(old) {
 		return nil, errOldList
 	}
-	if err := storeList(d.config.Disk, d.config.Username, m); err != nil {
-		d.record(err)
+	if err := storeList(c.config.Disk, c.config.Username, m); err != nil {
+		c.record(err)
 		return nil, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.list = next
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = next
 	return old, nil
 }
 
 // Attempt judges what was typed at the keypad of a device, and drives the lock if it is valid. It returns when the result is
 // known.
-func (d *Desk) Attempt(device, digits string) Verdict {
+func (c *Controller) Attempt(device, digits string) Verdict {
 	began := time.Now()
-	d.mu.Lock()
-	k := d.keypads[device]
+	c.mu.Lock()
+	k := c.keypads[device]
 	if k == nil || began.Before(k.lockedUntil) {
-		d.mu.Unlock()
+		c.mu.Unlock()
 		return Verdict{Reason: protocol.ReasonLockedOut}
 	}
-	list := d.list
+	list := c.list
 	if list != nil {
 		list.inFlight.Add(1) // under the lock, so that apply waits for it
 		defer list.inFlight.Done()
 	}
-	d.mu.Unlock()
+	c.mu.Unlock()
 
 	a := attempt{Device: device, Source: protocol.SourcePIN}
 	if len(digits) == protocol.CodeDigits {
@@ -274,30 +274,30 @@ func (d *Desk) Attempt(device, digits string) Verdict {
 	if strings.ContainsFunc(digits, func(r rune) bool { return r < '0' || r > '9' }) {
 		digits = ""
 	}
-	if _, ok := d.config.Clock.Now(); !ok {
-		return d.note(k, a, protocol.ReasonNoClock)
+	if _, ok := c.config.Clock.Now(); !ok {
+		return c.note(k, a, protocol.ReasonNoClock)
 	}
 	if list == nil {
-		return d.note(k, a, protocol.ReasonNoList)
+		return c.note(k, a, protocol.ReasonNoList)
 	}
 	if a.Source == protocol.SourceCode {
-		return d.enterCode(k, list, a, digits, began)
+		return c.enterCode(k, list, a, digits, began)
 	}
-	return d.enterPIN(k, list, a, digits, began)
+	return c.enterPIN(k, list, a, digits, began)
 }
 
 // enterPIN judges a PIN.
-func (d *Desk) enterPIN(k *keypad, l *list, a attempt, pin string, began time.Time) Verdict {
-	now, ok := d.config.Clock.Now()
+func (c *Controller) enterPIN(k *keypad, l *list, a attempt, pin string, began time.Time) Verdict {
+	now, ok := c.config.Clock.Now()
 	if !ok || !now.Latest.Before(l.LeaseUntil) {
-		return d.note(k, a, protocol.ReasonNoList)
+		return c.note(k, a, protocol.ReasonNoList)
 	}
-	found, ok := d.check(l, pin, began.Add(attemptTimeout))
+	found, ok := c.check(l, pin, began.Add(attemptTimeout))
 	if !ok {
-		return d.note(k, a, protocol.ReasonBusy)
+		return c.note(k, a, protocol.ReasonBusy)
 	}
-	if now, ok = d.config.Clock.Now(); !ok { // the check has taken time
-		return d.note(k, a, protocol.ReasonNoClock)
+	if now, ok = c.config.Clock.Now(); !ok { // the check has taken time
+		return c.note(k, a, protocol.ReasonNoClock)
 	}
 	reason := protocol.ReasonWrong
 	for _, p := range found {
@@ -310,19 +310,19 @@ func (d *Desk) enterPIN(k *keypad, l *list, a attempt, pin string, began time.Ti
 			continue
 		}
 		left = min(left, l.LeaseUntil.Sub(now.Latest))
-		return d.drive(k, a, now, began, left)
+		return c.drive(k, a, now, began, left)
 	}
-	return d.refuse(k, a, now, began, reason)
+	return c.refuse(k, a, now, began, reason)
 }
 
 // check compares a PIN with the passes of a list. Checks take turns, because each needs much memory; a keypad passes on one entry
 // at a time, so that no more wait than there are keypads. ok is false if the time is over before its turn.
-func (d *Desk) check(l *list, pin string, notAfter time.Time) (found []protocol.Pass, ok bool) {
+func (c *Controller) check(l *list, pin string, notAfter time.Time) (found []protocol.Pass, ok bool) {
 	timeout := time.NewTimer(time.Until(notAfter))
 	defer timeout.Stop()
 	select {
-	case d.checks <- struct{}{}:
-		defer func() { <-d.checks }()
+	case c.checks <- struct{}{}:
+		defer func() { <-c.checks }()
 	case <-timeout.C:
 		return nil, false
 	}
@@ -330,21 +330,21 @@ func (d *Desk) check(l *list, pin string, notAfter time.Time) (found []protocol.
 }
 
 // enterCode judges a one-time code.
-func (d *Desk) enterCode(k *keypad, l *list, a attempt, digits string, began time.Time) Verdict {
+func (c *Controller) enterCode(k *keypad, l *list, a attempt, digits string, began time.Time) Verdict {
 	if l.codeKey == nil {
-		return d.note(k, a, protocol.ReasonNoList)
+		return c.note(k, a, protocol.ReasonNoList)
 	}
-	now, ok := d.config.Clock.Now()
+	now, ok := c.config.Clock.Now()
 	if !ok {
-		return d.note(k, a, protocol.ReasonNoClock)
+		return c.note(k, a, protocol.ReasonNoClock)
 	}
-	c, ok := l.find(a.Device, digits, now)
+	found, ok := l.find(a.Device, digits, now)
 	if !ok {
-		return d.refuse(k, a, now, began, protocol.ReasonWrong)
+		return c.refuse(k, a, now, began, protocol.ReasonWrong)
 	}
-	a.Code = &c
-	until := time.Unix(int64(c.Step+2)*int64(protocol.CodeStep/time.Second), 0) //nolint:gosec // a step of this century
-	return d.drive(k, a, now, began, until.Sub(now.Latest))
+	a.Code = &found
+	until := time.Unix(int64(found.Step+2)*int64(protocol.CodeStep/time.Second), 0) //nolint:gosec // a step of this century
+	return c.drive(k, a, now, began, until.Sub(now.Latest))
 }
 
 // find returns the code that the digits are, if the agent accepts its step at every moment that now may be.
@@ -364,52 +364,52 @@ func (l *list) find(device, digits string, now Span) (code, bool) {
 }
 
 // drive writes the attempt to the journal, drives the lock and writes the result. left is how long the attempt stays valid.
-func (d *Desk) drive(k *keypad, a attempt, now Span, began time.Time, left time.Duration) Verdict {
+func (c *Controller) drive(k *keypad, a attempt, now Span, began time.Time, left time.Duration) Verdict {
 	notAfter := began.Add(attemptTimeout)
 	if end := time.Now().Add(left); end.Before(notAfter) {
 		notAfter = end
 	}
 	a.At = moment(now)
 	entry, refusal := uint64(0), protocol.ReasonBusy
-	d.withJournal(notAfter, func(j *journal) { entry, refusal = d.begin(j, k, a, now) })
+	c.withJournal(notAfter, func(j *journal) { entry, refusal = c.begin(j, k, a, now) })
 	switch refusal {
 	case "":
 	case protocol.ReasonUsed:
-		return d.refuse(k, a, now, began, refusal)
+		return c.refuse(k, a, now, began, refusal)
 	default:
 		return Verdict{Reason: refusal}
 	}
 
-	r := d.config.Open(a.Device, a.Source, notAfter)
+	r := c.config.Open(a.Device, a.Source, notAfter)
 	end := result{Entry: entry, Outcome: protocol.EntryOpened}
 	if r.Outcome != protocol.Opened {
 		end.Outcome, end.Reason = protocol.EntryFailed, r.Detail
 	}
-	d.withJournal(time.Now().Add(time.Hour), func(j *journal) { // the door has been driven: the entry waits as long as the disk does
+	c.withJournal(time.Now().Add(time.Hour), func(j *journal) { // the door has been driven: the entry waits as long as the disk does
 		err := j.end(end)
 		if err != nil {
 			j.apply(line{End: &end}) // the cloud receives it from memory
 		}
-		d.record(err)
+		c.record(err)
 	})
-	d.config.Logger.Info("opened by pass", "device", a.Device, "source", a.Source, "pass", a.Pass, "outcome", end.Outcome, "detail", end.Reason)
-	d.notify()
+	c.config.Logger.Info("opened by pass", "device", a.Device, "source", a.Source, "pass", a.Pass, "outcome", end.Outcome, "detail", end.Reason)
+	c.notify()
 	return Verdict{Accepted: end.Outcome == protocol.EntryOpened, Reason: string(end.Outcome)}
 }
 
 // begin writes an attempt to the journal. refusal is why the door must stay closed, or "".
-func (d *Desk) begin(j *journal, k *keypad, a attempt, now Span) (entry uint64, refusal string) {
-	if d.locked(k) { // since this attempt began
+func (c *Controller) begin(j *journal, k *keypad, a attempt, now Span) (entry uint64, refusal string) {
+	if c.locked(k) { // since this attempt began
 		return 0, protocol.ReasonLockedOut
 	}
 	if j.unproven {
-		j.refuseCodesUntil(protocol.Step(now.Latest)+1, d.config.Devices)
+		j.refuseCodesUntil(protocol.Step(now.Latest)+1, c.config.Devices)
 	}
 	if a.Code != nil && !j.fresh(*a.Code) {
 		return 0, protocol.ReasonUsed
 	}
 	entry, err := j.begin(a)
-	d.record(err)
+	c.record(err)
 	if err != nil {
 		return 0, protocol.ReasonStorage
 	}
@@ -417,31 +417,31 @@ func (d *Desk) begin(j *journal, k *keypad, a attempt, now Span) (entry uint64, 
 }
 
 // refuse writes a wrong attempt, and locks the keypad after five in a row.
-func (d *Desk) refuse(k *keypad, a attempt, now Span, began time.Time, reason string) Verdict {
+func (c *Controller) refuse(k *keypad, a attempt, now Span, began time.Time, reason string) Verdict {
 	a.At, a.Code = moment(now), nil
-	written := d.withJournal(began.Add(attemptTimeout), func(j *journal) {
-		if d.locked(k) { // by a concurrent attempt
+	written := c.withJournal(began.Add(attemptTimeout), func(j *journal) {
+		if c.locked(k) { // by a concurrent attempt
 			reason = protocol.ReasonLockedOut
 			return
 		}
 		wrong := j.state.Wrong[a.Device] + 1
 		if wrong%wrongPerLockout == 0 {
 			reason = protocol.ReasonLockedOut
-			d.mu.Lock()
+			c.mu.Lock()
 			k.lockedUntil = time.Now().Add(lockout(wrong))
-			d.mu.Unlock()
+			c.mu.Unlock()
 		}
 		err := j.refuse(a, reason, wrong)
 		if err != nil {
 			j.state.Wrong[a.Device] = wrong // it counts all the same
 		}
-		d.record(err)
-		d.config.Logger.Info("pass refused", "device", a.Device, "source", a.Source, "reason", reason, "wrong", wrong)
+		c.record(err)
+		c.config.Logger.Info("pass refused", "device", a.Device, "source", a.Source, "reason", reason, "wrong", wrong)
 	})
 	if !written {
 		return Verdict{Reason: protocol.ReasonBusy}
 	}
-	d.notify()
+	c.notify()
 	return Verdict{Reason: reason}
 }
 
@@ -451,24 +451,24 @@ func lockout(wrong int) time.Duration {
 }
 
 // note writes an attempt that was not judged, at most one per minute, keypad and reason.
-func (d *Desk) note(k *keypad, a attempt, reason string) Verdict {
-	a.At = d.config.Now().UTC().Truncate(time.Millisecond)
+func (c *Controller) note(k *keypad, a attempt, reason string) Verdict {
+	a.At = c.config.Now().UTC().Truncate(time.Millisecond)
 	if y := a.At.Year(); y < 2000 || y > 2099 { // a clock that was never set; entries have times of this century
 		a.At = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	}
-	if now, ok := d.config.Clock.Now(); ok {
+	if now, ok := c.config.Clock.Now(); ok {
 		a.At = moment(now)
 	}
-	d.mu.Lock()
+	c.mu.Lock()
 	last, recent := k.noted[reason]
 	recent = recent && time.Since(last) < noteInterval
 	if !recent {
 		k.noted[reason] = time.Now()
 	}
-	d.mu.Unlock()
+	c.mu.Unlock()
 	if !recent {
-		d.withJournal(time.Now().Add(attemptTimeout), func(j *journal) { d.record(j.refuse(a, reason, 0)) })
-		d.notify()
+		c.withJournal(time.Now().Add(attemptTimeout), func(j *journal) { c.record(j.refuse(a, reason, 0)) })
+		c.notify()
 	}
 	return Verdict{Reason: reason}
 }
@@ -479,22 +479,22 @@ func moment(now Span) time.Time {
 }
 
 // record stores and logs whether the disk can be written.
-func (d *Desk) record(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.failure = err
-	d.stored.Set(err)
+func (c *Controller) record(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failure = err
+	c.stored.Set(err)
 }
 
-func (d *Desk) notify() {
+func (c *Controller) notify() {
 	select {
-	case d.wake <- struct{}{}:
+	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
 // deliver sends entries, oldest first, until the cloud acknowledges them.
-func (d *Desk) deliver(ctx context.Context) {
+func (c *Controller) deliver(ctx context.Context) {
 	again := time.NewTicker(resendInterval)
 	defer again.Stop()
 	sent := uint64(0) // number of the last entry that was sent since the last interval
@@ -503,13 +503,13 @@ func (d *Desk) deliver(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.wake:
-		case ack = <-d.acks:
+		case <-c.wake:
+		case ack = <-c.acks:
 		case <-again.C:
 			sent = 0
 		}
 		var entries []protocol.PassEntry
-		d.withJournal(time.Now().Add(resendInterval), func(j *journal) {
+		c.withJournal(time.Now().Add(resendInterval), func(j *journal) {
 			j.acknowledge(ack)
 			for _, e := range j.state.Entries {
 				if e.Entry > sent && len(entries) < maxSent {
@@ -517,11 +517,11 @@ func (d *Desk) deliver(ctx context.Context) {
 				}
 			}
 		})
-		if !d.config.Connected() {
+		if !c.config.Connected() {
 			continue // the outbox has room for what cannot be made again
 		}
 		for _, e := range entries {
-			d.config.Send(e, resendInterval)
+			c.config.Send(e, resendInterval)
 			sent = e.Entry
 		}
 	}

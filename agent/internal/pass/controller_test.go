@@ -39,8 +39,8 @@ func (m memory) Append(name string, data []byte) error {
 	return nil
 }
 
-// newTestDesk returns a desk that knows the time and has passes for room_1 with these PINs, and counts the openings.
-func newTestDesk(t *testing.T, disk Disk, pins ...string) (d *Desk, opened *int) {
+// newTestController returns a controller that knows the time and has passes for room_1 with these PINs, and counts the openings.
+func newTestController(t *testing.T, disk Disk, pins ...string) (d *Controller, opened *int) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	clock := NewClock(pi{time.Now()}, disk, log)
@@ -50,7 +50,7 @@ func newTestDesk(t *testing.T, disk Disk, pins ...string) (d *Desk, opened *int)
 	}
 	opened = new(int)
 	var counting sync.Mutex
-	d = NewDesk(Config{Branch: "gangnam", Username: "agent-gangnam", Devices: []string{"room_1"}, Disk: disk, Clock: clock,
+	d = NewController(Config{Branch: "gangnam", Username: "agent-gangnam", Devices: []string{"room_1"}, Disk: disk, Clock: clock,
 		Verify: func(protocol.PassList) error { return nil },
 		Open: func(device string, _ protocol.Source, _ time.Time) protocol.Result {
 			counting.Lock()
@@ -76,7 +76,7 @@ func newTestDesk(t *testing.T, disk Disk, pins ...string) (d *Desk, opened *int)
 func TestGuesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d, opened := newTestDesk(t, memory{}, "482913", "193847", "775512")
+		d, opened := newTestController(t, memory{}, "482913", "193847", "775512")
 		r := rand.New(rand.NewPCG(1, 2))
 		judged := 0
 		for range 100_000 {
@@ -103,7 +103,7 @@ func TestLockouts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		disk := memory{}
-		d, _ := newTestDesk(t, disk, "482913")
+		d, _ := newTestController(t, disk, "482913")
 		lock := func() {
 			t.Helper()
 			for range 4 {
@@ -125,7 +125,7 @@ func TestLockouts(t *testing.T) {
 				}
 			}
 			if minutes == 4 {
-				d, _ = newTestDesk(t, disk, "482913") // a restart begins the lock-out again
+				d, _ = newTestController(t, disk, "482913") // a restart begins the lock-out again
 				time.Sleep(length - time.Second)
 				if v := d.Attempt("room_1", "482913"); v.Accepted {
 					t.Fatal("opened during a lock-out, after a restart")
@@ -152,7 +152,7 @@ func TestWindowOfPass(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		disk := memory{}
-		d, opened := newTestDesk(t, disk, "482913")
+		d, opened := newTestController(t, disk, "482913")
 		l := d.list.PassList
 		l.Version++
 		l.Passes = slices.Clone(l.Passes)
@@ -184,7 +184,7 @@ func TestWindowOfPass(t *testing.T) {
 func TestChangedPass(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d, opened := newTestDesk(t, memory{}, "482913", "193847")
+		d, opened := newTestController(t, memory{}, "482913", "193847")
 		for _, pin := range []string{"482913", "193847"} {
 			if v := d.Attempt("room_1", pin); !v.Accepted {
 				t.Fatalf("%s: %+v", pin, v)
@@ -220,7 +220,7 @@ func TestEveryKeypadAtOnce(t *testing.T) {
 		for i := range guests {
 			pins = append(pins, fmt.Sprintf("%06d", 100_003+i*7919))
 		}
-		d, opened := newTestDesk(t, memory{}, pins...)
+		d, opened := newTestController(t, memory{}, pins...)
 		l := d.list.PassList
 		l.Version++
 		l.Passes = slices.Clone(l.Passes)
@@ -264,7 +264,7 @@ func TestFullHouseOffline(t *testing.T) {
 		for i := range 100 {
 			pins = append(pins, fmt.Sprintf("%06d", 100_003+i*7919))
 		}
-		d, opened := newTestDesk(t, disk, pins...)
+		d, opened := newTestController(t, disk, pins...)
 		for _, pin := range pins {
 			time.Sleep(36 * time.Second)
 			if v := d.Attempt("room_1", pin); !v.Accepted {
@@ -336,7 +336,7 @@ func TestSurvivingJournal(t *testing.T) {
 
 // TestJournalIsNotUsedLate takes the turn after the deadline, when it is free as well: a select alone would choose at random.
 func TestJournalIsNotUsedLate(t *testing.T) {
-	d := &Desk{turn: make(chan struct{}, 1)}
+	d := &Controller{turn: make(chan struct{}, 1)}
 	for range 100 {
 		if d.withJournal(time.Now().Add(-time.Second), func(*journal) { t.Error("used after the deadline") }) {
 			t.Fatal("reports that the journal was used")
