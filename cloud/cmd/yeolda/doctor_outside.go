@@ -26,8 +26,8 @@ func (d *doctor) examineProviders() {
 	d.reach("messages", s.Messages.SolapiURL, "YEOLDA_SOLAPI_URL")
 	d.reach("mail", s.Messages.SMTPURL, "YEOLDA_SMTP_URL")
 	d.reach("partner", s.Partner.URL, "YEOLDA_PARTNER_URL")
-	if s.MQTT.BrokerURL != "" {
-		d.reach("broker", s.MQTT.BrokerURL, "YEOLDA_BROKER_URL")
+	for _, broker := range s.MQTT.BrokerURLs() {
+		d.reach("broker", broker, "YEOLDA_BROKER_URL")
 	}
 }
 

@@ -46,7 +46,7 @@ func TestReplicasAtAnExternalBroker(t *testing.T) {
 	var replicas []*access.Service
 	for range 2 {
 		s := h.replica()
-		link := broker.NewRemote(broker.RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: addr},
+		link := broker.NewPool(broker.PoolConfig{Brokers: []*url.URL{{Scheme: "mqtt", Host: addr}},
 			Doors: s, Devices: devices{}, Climate: devices{}, Log: h.log()})
 		s.Link = link
 		h.run(link.Run)

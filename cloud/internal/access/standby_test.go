@@ -88,7 +88,7 @@ func TestSecondAgentChangesNoResult(t *testing.T) {
 				h := build(t)
 				if external {
 					h.addr = externalBroker(t)
-					link := broker.NewRemote(broker.RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: h.addr},
+					link := broker.NewPool(broker.PoolConfig{Brokers: []*url.URL{{Scheme: "mqtt", Host: h.addr}},
 						Doors: h.Service, Devices: devices{}, Climate: devices{}, Log: h.log()})
 					h.Link = link
 					h.run(link.Run)

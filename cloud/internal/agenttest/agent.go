@@ -48,6 +48,8 @@ type Config struct {
 	Keys     []ed25519.PublicKey       // of the credential; key lists replace them
 	BootID   string                    // "boot" when empty
 
+	Connection uint32 // number of the connection since the start of the agent; 1 when 0
+
 	BranchTopics bool // use the topics of the branch, like agents of the previous release
 
 	Inventory protocol.Inventory
@@ -130,6 +132,9 @@ func Try(t testing.TB, cfg Config) (*Agent, error) {
 	if cfg.BootID == "" {
 		cfg.BootID = "boot"
 	}
+	if cfg.Connection == 0 {
+		cfg.Connection = 1
+	}
 	if cfg.Secret == "" {
 		cfg.Secret = cfg.ClientID + "-demo"
 	}
@@ -164,7 +169,7 @@ func Try(t testing.TB, cfg Config) (*Agent, error) {
 		ClientID: cfg.ClientID, Username: cfg.Username, UsernameFlag: true, Password: []byte(cfg.Secret), PasswordFlag: true,
 		KeepAlive: uint16(protocol.KeepAlive / time.Second), CleanStart: true,
 		WillMessage: &paho.WillMessage{Topic: protocol.Topic(cfg.Branch, protocol.KindStatus), QoS: 1, Retain: true,
-			Payload: encode(t, protocol.Status{State: protocol.Offline, BootID: a.cfg.BootID, Connection: 1})},
+			Payload: encode(t, protocol.Status{State: protocol.Offline, BootID: a.cfg.BootID, Connection: a.cfg.Connection})},
 	}
 	if cfg.Key != nil {
 		connect.Password, connect.PasswordFlag = nil, false
@@ -234,7 +239,7 @@ func (a *Agent) Answer() protocol.Rekeyed {
 
 // status returns the status of the agent.
 func (a *Agent) status() protocol.Status {
-	return protocol.Status{State: protocol.Online, BootID: a.cfg.BootID, Connection: 1, AgentVersion: "test",
+	return protocol.Status{State: protocol.Online, BootID: a.cfg.BootID, Connection: a.cfg.Connection, AgentVersion: "test",
 		StartedAt: a.startedAt, Inventory: &a.cfg.Inventory, KeyEpoch: a.KeyEpoch(), SealKey: a.sealed.announced()}
 }
 
@@ -267,7 +272,7 @@ func (a *Agent) Close() {
 	select {
 	case <-a.gone:
 	default:
-		_ = a.Publish(protocol.Status{State: protocol.Offline, BootID: a.cfg.BootID, Connection: 1})
+		_ = a.Publish(protocol.Status{State: protocol.Offline, BootID: a.cfg.BootID, Connection: a.cfg.Connection})
 	}
 	a.cancel()
 	_ = a.client.Disconnect(&paho.Disconnect{})
@@ -376,7 +381,7 @@ func (a *Agent) beat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = a.Publish(protocol.Heartbeat{BootID: a.cfg.BootID, Connection: 1})
+			_ = a.Publish(protocol.Heartbeat{BootID: a.cfg.BootID, Connection: a.cfg.Connection})
 		}
 	}
 }

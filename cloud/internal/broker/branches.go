@@ -15,7 +15,7 @@ type connID struct {
 
 // branches derives from messages which agents are connected: those that sent a status or heartbeat within
 // protocol.OfflineTimeout and whose will has not arrived. A will can arrive after the next connection's status, so it
-// counts for its own connection only.
+// counts for its own connection only. The connections of an agent to all brokers are counted together.
 type branches struct {
 	now   func() time.Time
 	start time.Time
@@ -55,12 +55,28 @@ func (b *branches) hear(agent protocol.Agent, from connID) (takenOver bool) {
 		last = &agentPresence{connID: from}
 		of.agents[agent] = last
 	}
+	if last.bootID == from.bootID && last.connection > from.connection {
+		return false // late, through the broker that the agent has left
+	}
 	if last.bootID != from.bootID {
 		takenOver = from.bootID == last.earlier
 		last.earlier = last.bootID
 	}
 	last.connID, last.heard, last.lost = from, b.now().Sub(b.start), from == of.lost
 	return takenOver
+}
+
+// outdated reports whether a retained status is older than what is known of its agent: a broker keeps the status of an agent
+// that has moved to another broker.
+func (b *branches) outdated(agent protocol.Agent, from connID) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	of := b.byCode[agent.Branch]
+	if of == nil || of.agents[agent] == nil {
+		return false
+	}
+	last := of.agents[agent]
+	return last.bootID != from.bootID || last.connection > from.connection
 }
 
 // lose records a will or an offline status. It may have come on the topic of the branch, so it concerns the agent whose

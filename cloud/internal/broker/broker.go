@@ -183,6 +183,8 @@ type Stats struct {
 	Sessions int   // authenticated connections now
 	Dropped  int64 // messages from agents dropped at a full queue
 	Unsent   int64 // messages dropped for agents that do not read
+
+	Brokers map[string]bool // whether this replica is connected, by the address of the broker; nil with the embedded one
 }
 
 // Connected returns true: agents connect to this process.

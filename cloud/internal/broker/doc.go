@@ -2,7 +2,7 @@
 //
 // It embeds mochi-mqtt and contains no rules about doors or climate: it sends protocol messages ([Broker.Send]), passes
 // received ones to [Doors], [Devices] and [Climate] together with the agent that sent them, and knows which agents are
-// connected ([Broker.Online]). Every decision is made in those services, in the database. [Remote] uses an external broker
+// connected ([Broker.Online]). Every decision is made in those services, in the database. [Pool] uses external brokers
 // instead, shared by several replicas.
 //
 // # What the broker rejects

@@ -7,9 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -190,47 +187,16 @@ func embedded(b *testing.B, agents int) exchange {
 
 // mosquitto starts Mosquitto with connected agents. It returns false if Mosquitto is not installed.
 func mosquitto(b *testing.B, agents int) (exchange, bool) {
-	program, err := exec.LookPath("mosquitto")
-	if err != nil {
-		program = "/usr/sbin/mosquitto"
-	}
-	if _, err := os.Stat(program); err != nil {
+	server, ok := newMosquitto(b)
+	if !ok {
 		b.Log("mosquitto is not installed: nothing to compare with")
 		return exchange{}, false
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		b.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(addr)
-	file := filepath.Join(b.TempDir(), "mosquitto.conf")
-	// Without set_tcp_nodelay, each answer is delayed by 40 ms until the previous one is acknowledged.
-	const settings = "listener %s 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\nmax_inflight_messages 2000\nmax_queued_messages 100000\npersistence false\nlog_type none\n"
-	if err := os.WriteFile(file, fmt.Appendf(nil, settings, port), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	command := exec.Command(program, "-c", file)
-	if err := command.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", addr); err == nil {
-			_ = conn.Close()
-			break
-		} else if time.Now().After(deadline) {
-			b.Fatal(err)
-		}
-	}
 	c := newClaims()
-	remote := NewRemote(RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: addr}, Doors: c, Devices: c, Climate: c, Log: slog.New(slog.DiscardHandler)})
+	remote := NewPool(PoolConfig{Brokers: []*url.URL{{Scheme: "mqtt", Host: server.addr}}, Doors: c, Devices: c, Climate: c, Log: slog.New(slog.DiscardHandler)})
 	background(b, remote.Run)
 	x := exchange{"mosquitto", remote, c, agents}
-	x.populate(b, addr)
+	x.populate(b, server.addr)
 	return x, true
 }
 

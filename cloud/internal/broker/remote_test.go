@@ -39,16 +39,26 @@ func outside(t *testing.T) (addr string) {
 	return l.Addr().String()
 }
 
-// replica is a replica of the cloud at an external broker.
+// replica is a replica of the cloud at external brokers.
 type replica struct {
-	*Remote
+	*Pool
 	*verbs
 }
 
-func join(t *testing.T, addr string) replica {
+func join(t *testing.T, addrs ...string) replica {
 	t.Helper()
-	r := replica{verbs: newVerbs()}
-	r.Remote = NewRemote(RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: addr, User: url.UserPassword("cloud", "secret")},
+	return joinWith(t, newVerbs(), addrs...)
+}
+
+// joinWith starts a replica whose messages go to given verbs.
+func joinWith(t *testing.T, v *verbs, addrs ...string) replica {
+	t.Helper()
+	r := replica{verbs: v}
+	var brokers []*url.URL
+	for _, addr := range addrs {
+		brokers = append(brokers, &url.URL{Scheme: "mqtt", Host: addr, User: url.UserPassword("cloud", "secret")})
+	}
+	r.Pool = NewPool(PoolConfig{Brokers: brokers,
 		Doors: r.verbs, Devices: r.verbs, Climate: r.verbs, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -129,7 +139,7 @@ func TestReplicaThatComesLaterKnowsWhoIsThere(t *testing.T) {
 
 func TestSendDoesNotWaitForABrokerThatIsAway(t *testing.T) {
 	t.Parallel()
-	r := NewRemote(RemoteConfig{URL: &url.URL{Scheme: "mqtt", Host: "127.0.0.1:1"}, Doors: newVerbs(), Devices: newVerbs(), Climate: newVerbs(),
+	r := NewPool(PoolConfig{Brokers: []*url.URL{{Scheme: "mqtt", Host: "127.0.0.1:1"}}, Doors: newVerbs(), Devices: newVerbs(), Climate: newVerbs(),
 		Log: slog.New(slog.DiscardHandler)})
 	for range 2 * remoteQueue {
 		if err := r.Send(to("gangnam"), protocol.Ask{RequestID: "11111111-2222-4333-8444-555555555555", Doors: []string{"front_1"}}); err != nil {
@@ -178,6 +188,14 @@ func TestBranchesFromMessages(t *testing.T) {
 	b.hear(gangnam, second)
 	if online() {
 		t.Error("online by a status of the connection that ended")
+	}
+	// Another broker still has a message or the retained status of an earlier connection.
+	b.hear(gangnam, connID{"boot", 3})
+	if b.hear(gangnam, second); !online() || !b.outdated(gangnam, second) {
+		t.Error("a message of an earlier connection counts")
+	}
+	if b.outdated(gangnam, connID{"boot", 3}) || b.outdated(gangnam, connID{"boot", 4}) || !b.outdated(gangnam, connID{"earlier", 9}) {
+		t.Error("a status is outdated if it is of another start, or of an earlier connection")
 	}
 	standby := protocol.Agent{Branch: "gangnam", Username: "agent-gangnam-2"}
 	b.hear(gangnam, connID{"boot", 3})

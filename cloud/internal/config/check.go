@@ -105,7 +105,7 @@ func loopbackHost(u *url.URL) bool { return Loopback(net.JoinHostPort(u.Hostname
 func (s Settings) validateListeners(problem report) {
 	type listener struct{ variable, addr string }
 	listeners := []listener{{"YEOLDA_HTTP_ADDR", s.HTTP.Addr}, {"YEOLDA_METRICS_ADDR", s.HTTP.MetricsAddr}}
-	if s.MQTT.BrokerURL == "" {
+	if len(s.MQTT.BrokerURLs()) == 0 {
 		listeners = append(listeners, listener{"YEOLDA_MQTT_ADDR", s.MQTT.Addr})
 		if s.MQTT.TLSAddr != "" {
 			listeners = append(listeners, listener{"YEOLDA_MQTT_TLS_ADDR", s.MQTT.TLSAddr})
@@ -155,7 +155,9 @@ func (s Settings) validateURLs(problem report) {
 		problem(variable, "begins with %s://, not with %s://", u.Scheme, strings.Join(schemes, ":// or "))
 	}
 	check("YEOLDA_PUBLIC_URL", s.HTTP.PublicURL, "http", "https")
-	check("YEOLDA_BROKER_URL", s.MQTT.BrokerURL, "mqtt", "mqtts", "tcp", "ssl", "tls", "ws", "wss")
+	for _, broker := range s.MQTT.BrokerURLs() {
+		check("YEOLDA_BROKER_URL", broker, "mqtt", "mqtts", "tcp", "ssl", "tls", "ws", "wss")
+	}
 	check("YEOLDA_TOSS_URL", s.Toss.URL, "http", "https")
 	check("YEOLDA_SOLAPI_URL", s.Messages.SolapiURL, "http", "https")
 	check("YEOLDA_SMTP_URL", s.Messages.SMTPURL, "smtp")
@@ -257,7 +259,7 @@ func (s Settings) DemoSecrets() []string {
 // broker, and the public URL.
 func (s Settings) Exposed() []string {
 	addrs := []string{s.HTTP.Addr}
-	if s.MQTT.BrokerURL == "" {
+	if len(s.MQTT.BrokerURLs()) == 0 {
 		addrs = append(addrs, s.MQTT.Addr, s.MQTT.TLSAddr)
 	}
 	var exposed []string

@@ -359,6 +359,8 @@ func TestCheckNamesEveryProblem(t *testing.T) {
 		{[]string{"--public-url=yeolda.example"}, []string{"YEOLDA_PUBLIC_URL"}},
 		{append(own(), "--public-url=ftp://yeolda.example"), []string{"YEOLDA_PUBLIC_URL"}},
 		{[]string{"--broker-url=http://x"}, []string{"YEOLDA_BROKER_URL"}},
+		{[]string{"--broker-url=mqtt://a:1883, mqtt://b:1883 mqtt://c:1883"}, nil},
+		{[]string{"--broker-url=mqtt://a:1883,b"}, []string{"YEOLDA_BROKER_URL"}},
 		{[]string{"--smtp-url=mail.example"}, []string{"YEOLDA_SMTP_URL"}},
 		{[]string{"--smtp-url=off", "--partner-url=off"}, nil},
 		{[]string{"--customer-hold-ttl=0s", "--admin-hold-ttl=2h", "--deposit-due=-1s", "--login-code-ttl=16m", "--door-result-timeout=2m", "--customer-session-ttl=1s"},
@@ -473,6 +475,7 @@ func TestExplain(t *testing.T) {
 	t.Setenv("YEOLDA_METRICS_ADDR", "") // a compose file passes an unset variable on like this
 	t.Setenv("YEOLDA_SOLAPI_API_KEY_FILE", file)
 	t.Setenv("YEOLDA_DATABASE_URL", "postgres://app:hunter2@db/yeolda")
+	t.Setenv("YEOLDA_BROKER_URL", "mqtt://cloud:hunter2@a:1883, mqtt://b:1883 mqtt://cloud:hunter2@c,mqtt://b:1883")
 	t.Setenv("YEOLDA_TRUSTED_PROXIES", "10.0.0.0/8,::1/128")
 	t.Setenv("YEOLDA_DISCORD_USERS", "22=*;11=gangnam,hongdae")
 	p, parsed, err := parse(t, "--mode=demo", "--http-addr=127.0.0.1:9000", "--no-cookie-secure", "--smtp-url=smtp://u:hunter2@mail")
@@ -498,6 +501,7 @@ func TestExplain(t *testing.T) {
 		{"YEOLDA_ENCRYPTION_KEY", "***", "demo"},
 		{"YEOLDA_DATABASE_URL", "postgres://app:xxxxx@db/yeolda", "environment"},
 		{"YEOLDA_SMTP_URL", "smtp://u:xxxxx@mail", "flag"},
+		{"YEOLDA_BROKER_URL", "mqtt://cloud:xxxxx@a:1883,mqtt://b:1883,mqtt://cloud:xxxxx@c", "environment"},
 		{"YEOLDA_TRUSTED_PROXIES", "10.0.0.0/8,::1/128", "environment"},
 		{"YEOLDA_DISCORD_USERS", "11=gangnam,hongdae;22=*", "environment"},
 		{"YEOLDA_HIDE_ACCOUNTS", "false", "default"},

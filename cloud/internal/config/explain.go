@@ -70,6 +70,13 @@ func show(variable string, value any) string {
 	case Secret:
 		return v.String()
 	case string:
+		if variable == "YEOLDA_BROKER_URL" {
+			brokers := MQTT{BrokerURL: v}.BrokerURLs()
+			for i := range brokers {
+				brokers[i] = maskPassword(variable, brokers[i])
+			}
+			return strings.Join(brokers, ",")
+		}
 		return maskPassword(variable, v)
 	case map[string]string:
 		pairs := make([]string, 0, len(v))

@@ -2,7 +2,10 @@ package config
 
 import (
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // Settings are the settings of `yeolda serve` (docs/specification.md, Settings 1). A flag is named like its variable,
@@ -62,7 +65,18 @@ type MQTT struct {
 	PlainPublic      bool     `name:"mqtt-plain-public" env:"YEOLDA_MQTT_PLAIN_PUBLIC" help:"Allow the listener without TLS on an address that is not loopback, as in a private network."`
 	AgentPackages    string   `env:"YEOLDA_AGENT_PACKAGES" placeholder:"URL" help:"Folder with the signed packages of the agent, for rollouts (demo: the sandbox)."`
 	AgentReleaseKeys []string `env:"YEOLDA_AGENT_RELEASE_KEYS" placeholder:"BASE64" help:"Public keys of which one must have signed a package that the installer of agents fetches; empty: it fetches none."`
-	BrokerURL        string   `name:"broker-url" env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Use this MQTT v5 broker or cluster instead of the embedded one."`
+	BrokerURL        string   `name:"broker-url" env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Use this MQTT v5 broker or cluster instead of the embedded one; several independent brokers, separated by commas or spaces, form a pool."`
+}
+
+// BrokerURLs returns the external brokers, without duplicates; none: the embedded one is used.
+func (m MQTT) BrokerURLs() []string {
+	var urls []string
+	for _, text := range strings.FieldsFunc(m.BrokerURL, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+		if !slices.Contains(urls, text) {
+			urls = append(urls, text)
+		}
+	}
+	return urls
 }
 
 // Database is the location of the data. Administrative commands take it too.

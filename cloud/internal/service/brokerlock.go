@@ -24,7 +24,7 @@ var errSecondBroker = errors.New("another service with an embedded broker uses t
 
 // lockBroker takes the lock of the embedded broker. It does nothing with an external broker.
 func (s *Service) lockBroker(ctx context.Context) error {
-	if s.settings.MQTT.BrokerURL != "" {
+	if len(s.settings.MQTT.BrokerURLs()) > 0 {
 		return nil
 	}
 	conn, err := s.db.Pool.Acquire(ctx)

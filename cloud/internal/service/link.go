@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// link is the connection to agents: the embedded broker, or a client of an external one that replicas share.
+// link is the connection to agents: the embedded broker, or the clients of external ones that replicas share.
 type link interface {
 	Run(ctx context.Context) error
 	Send(to protocol.Peer, m protocol.Message) error
@@ -21,14 +21,18 @@ type link interface {
 }
 
 func (s *Service) openLink() error {
-	if s.settings.MQTT.BrokerURL == "" {
+	if len(s.settings.MQTT.BrokerURLs()) == 0 {
 		return s.openBroker()
 	}
-	address, err := url.Parse(s.settings.MQTT.BrokerURL)
-	if err != nil {
-		return err
+	var brokers []*url.URL
+	for _, text := range s.settings.MQTT.BrokerURLs() {
+		address, err := url.Parse(text)
+		if err != nil {
+			return err
+		}
+		brokers = append(brokers, address)
 	}
-	s.link = broker.NewRemote(broker.RemoteConfig{URL: address, Doors: s.access, Devices: s.devices, Climate: s.climate, Passes: s.passes, Log: s.log})
+	s.link = broker.NewPool(broker.PoolConfig{Brokers: brokers, Doors: s.access, Devices: s.devices, Climate: s.climate, Passes: s.passes, Log: s.log})
 	return nil
 }
 

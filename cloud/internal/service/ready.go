@@ -16,7 +16,7 @@ const (
 )
 
 // readyz reports whether a load balancer should send requests to this replica, with the reasons. The later loss of a
-// broker changes nothing: it is lost for every replica, and reservations do not need it.
+// brokers changes nothing: they are lost for every replica, and reservations do not need it.
 func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()

@@ -228,7 +228,7 @@ func (s *Service) wire() error {
 	s.grantKeys = &grantkey.Ring{DB: s.db, Keys: keys, First: grantKeys, Log: s.log}
 	s.access = &access.Service{
 		DB: s.db, Keys: keys, GrantKeys: s.grantKeys, Log: s.log, Limits: limits, ResultTimeout: set.Times.DoorResultTimeout, Now: s.now,
-		Alone: set.MQTT.BrokerURL == "",
+		Alone: len(set.MQTT.BrokerURLs()) == 0,
 	}
 	s.climate = &climate.Service{DB: s.db, Log: s.log, Now: s.now}
 	s.devices = &device.Service{DB: s.db, Log: s.log, Now: s.now, OfferKeys: s.grantKeys.Offer}

@@ -63,12 +63,13 @@ var (
 
 	connectedDesc = describe("mqtt_connected", "Whether this replica is connected to the agents.")
 	sessionsDesc  = describe("mqtt_sessions", "Agents connected to this replica.")
+	brokerDesc    = describe("mqtt_broker_connected", "Whether this replica is connected to a broker of its pool.", "broker")
 )
 
 // Describe implements prometheus.Collector.
 func (v *vitals) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{reservationsDesc, paymentsDesc, refundsDesc, messagesDesc, jobsDesc, oldestDesc, differencesDesc, reconciledDesc,
-		branchesDesc, onlineDesc, scrapedDesc, figureDesc, successDesc, branchOnline, branchDoors, writableDesc, diskFreeDesc, diskSizeDesc, certificateDesc, connectionsDesc, connectionsMax, acquiresDesc, waitsDesc, waitDesc, connectedDesc, sessionsDesc} {
+		branchesDesc, onlineDesc, scrapedDesc, figureDesc, successDesc, branchOnline, branchDoors, writableDesc, diskFreeDesc, diskSizeDesc, certificateDesc, connectionsDesc, connectionsMax, acquiresDesc, waitsDesc, waitDesc, connectedDesc, sessionsDesc, brokerDesc} {
 		out <- d
 	}
 }
@@ -90,7 +91,11 @@ func (v *vitals) Collect(out chan<- prometheus.Metric) {
 	counter(waitDesc, (all.EmptyAcquireWaitTime() + doors.EmptyAcquireWaitTime()).Seconds())
 
 	gauge(connectedDesc, truth(v.service.link.Connected()))
-	gauge(sessionsDesc, float64(v.service.link.Stats().Sessions))
+	stats := v.service.link.Stats()
+	gauge(sessionsDesc, float64(stats.Sessions))
+	for address, connected := range stats.Brokers {
+		gauge(brokerDesc, truth(connected), address)
+	}
 
 	gauge(writableDesc, truth(v.service.canary.ok()))
 	if v.service.database != nil {
