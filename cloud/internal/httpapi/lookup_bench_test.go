@@ -18,8 +18,8 @@ import (
 )
 
 // BenchmarkLookUp measures whether the V2 look-up slows down as the table grows: 12 rooms, 4 hours and 16 connections, with
-// a thousand, a hundred thousand and a million reservations. Load generator and PostgreSQL share the processors with the
-// service.
+// a thousand, a hundred thousand and a million reservations, while nothing changes and after a change of the branch before
+// each look-up. Load generator and PostgreSQL share the processors with the service.
 func BenchmarkLookUp(b *testing.B) {
 	s := servicetest.Start(b, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
 	day := grow(b, s, 0, 1_000)
@@ -30,6 +30,15 @@ func BenchmarkLookUp(b *testing.B) {
 		seeded = size
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			rate(b, "look-ups/s", func() error { return fetchOK(url) })
+		})
+		b.Run(fmt.Sprintf("changed-%d", size), func(b *testing.B) {
+			rate(b, "look-ups/s", func() error {
+				_, err := s.DB.Pool.Exec(context.Background(), `update branch set revision = revision + 1 where code = 'bench-1'`)
+				if err != nil {
+					return err
+				}
+				return fetchOK(url)
+			})
 		})
 	}
 }

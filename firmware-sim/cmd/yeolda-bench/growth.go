@@ -135,18 +135,34 @@ func holds(ctx context.Context, root string, p *part.Part) error {
 	return nil
 }
 
+// constantShare is the least share of a constant answer's rate that a look-up may have while nothing changes.
+const constantShare = 0.5
+
 // lookUps measures how the look-up grows with reservations and rooms, beside constant answers.
 func lookUps(ctx context.Context, root string, p *part.Part) error {
 	byRows, failed := benchmark(ctx, root, "./cloud/internal/httpapi", "BenchmarkLookUp")
 	byRooms, err := benchmark(ctx, root, "./cloud/internal/httpapi", "BenchmarkLookUpByRooms")
 	failed = errors.Join(failed, err)
+	ofADay, err := benchmark(ctx, root, "./cloud/internal/httpapi", "BenchmarkLookUpOfADay")
+	failed = errors.Join(failed, err)
 	rows := part.Series{Name: "look-up, 12 rooms", Plot: "Look-ups as reservations grow", XName: "reservations", YName: "look-ups per s", LogX: true}
+	changed := part.Series{Name: "look-up after a change, 12 rooms", Plot: rows.Plot, XName: rows.XName, YName: rows.YName, LogX: true}
 	rooms := part.Series{Name: "look-up", Plot: "Look-ups as rooms grow", XName: "rooms of the branch", YName: "look-ups per s", LogX: true}
 	constants := part.Series{Name: "the same answer as a constant", Plot: rooms.Plot, XName: rooms.XName, YName: rooms.YName, LogX: true}
 	for _, n := range []int{1_000, 100_000, 1_000_000} {
 		if of := byRows[strconv.Itoa(n)]; of != nil {
 			rows.X, rows.Y = append(rows.X, float64(n)), append(rows.Y, of["look-ups/s"])
 			p.Figures = append(p.Figures, part.Figure{Name: fmt.Sprintf("look-up, %d reservations, p50", n), Value: of["p50-ms"], Unit: "ms"})
+		}
+	}
+	for _, n := range []int{1_000, 100_000, 1_000_000} {
+		if of := byRows[fmt.Sprintf("changed-%d", n)]; of != nil {
+			changed.X, changed.Y = append(changed.X, float64(n)), append(changed.Y, of["look-ups/s"])
+		}
+	}
+	for _, of := range []part.Series{rows, changed} {
+		if len(of.Y) == 3 {
+			p.Figures = append(p.Figures, atLeast(of.Name+", 1,000,000 reservations, of the rate with 1,000", of.Y[2]/of.Y[0], 0.9))
 		}
 	}
 	for _, n := range []int{1, 12, 50, 200} {
@@ -157,11 +173,20 @@ func lookUps(ctx context.Context, root string, p *part.Part) error {
 		rooms.X, rooms.Y = append(rooms.X, float64(n)), append(rooms.Y, of["look-ups/s"])
 		if constant != nil {
 			constants.X, constants.Y = append(constants.X, float64(n)), append(constants.Y, constant["look-ups/s"])
-			p.Figures = append(p.Figures, part.Figure{Name: fmt.Sprintf("look-up, %d rooms, of the rate of a constant answer", n),
-				Value: of["look-ups/s"] / constant["look-ups/s"]})
+			p.Figures = append(p.Figures, atLeast(fmt.Sprintf("look-up, %d rooms, of the rate of a constant answer", n),
+				of["look-ups/s"]/constant["look-ups/s"], constantShare))
 		}
 	}
-	p.Series = append(p.Series, rows, rooms, constants)
+	if constant := ofADay["constant"]["look-ups/s"]; constant > 0 {
+		share := func(of string) float64 { return ofADay[of]["look-ups/s"] / constant }
+		p.Figures = append(p.Figures,
+			part.Figure{Name: "a whole day of 12 rooms as a constant answer", Value: constant, Unit: "per s"},
+			atLeast("look-up of a whole day, unchanged, of the rate of a constant answer", share("unchanged"), constantShare),
+			atLeast("look-up of a whole day, conditional, of the rate of a constant answer", share("conditional"), constantShare),
+			part.Figure{Name: "look-up of a whole day, each after a change, of the rate of a constant answer", Value: share("changed")},
+		)
+	}
+	p.Series = append(p.Series, rows, changed, rooms, constants)
 	return failed
 }
 
