@@ -35,7 +35,7 @@ const (
 // for ten seconds: a restarted agent requests it afresh. All other failures are reported to the cloud, and the agent keeps
 // running.
 func Run(ctx context.Context, config Config, board Board) error {
-	url, err := config.validate()
+	brokers, err := config.validate()
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func Run(ctx context.Context, config Config, board Board) error {
 	a.epoch.Store(a.keys.epoch)
 	a.events.send = a.report
 	a.link = link.New(link.Config{
-		Branch: config.Branch, URL: url, ClientID: config.ClientID, Username: config.Username,
+		Branch: config.Branch, Brokers: brokers, ClientID: config.ClientID, Username: config.Username,
 		Secrets: a.secrets.list, Accepted: a.secretAccepted,
 		TLS: config.TLS, Dial: config.Dial, AddressFile: config.AddressFile, Receive: a.receive, Logger: log,
 	})

@@ -19,7 +19,7 @@ import (
 // Config configures an agent.
 type Config struct {
 	Branch    string // branch code
-	BrokerURL string // mqtt://host:1883, mqtts://host:8883, ws://host/mqtt or wss://host/mqtt
+	BrokerURL string // mqtt://host:1883, mqtts://host:8883, ws://host/mqtt or wss://host/mqtt; several of a pool with commas
 	ClientID  string // empty: Username
 	Username  string // empty: protocol.AgentID(Branch)
 	Password  string
@@ -65,7 +65,7 @@ type Health struct {
 	Failed    int  // self-tests
 }
 
-func (c Config) validate() (*url.URL, error) {
+func (c Config) validate() ([]*url.URL, error) {
 	if !protocol.ValidBranch(c.Branch) {
 		return nil, fmt.Errorf("%q is not a branch code", c.Branch)
 	}
@@ -77,7 +77,7 @@ func (c Config) validate() (*url.URL, error) {
 			return nil, fmt.Errorf("grant key of %d bytes, want %d", len(key), ed25519.PublicKeySize)
 		}
 	}
-	return link.ParseURL(c.BrokerURL)
+	return link.ParseURLs(c.BrokerURL)
 }
 
 func (c Config) withDefaults() Config {

@@ -102,7 +102,7 @@ func (c *checkCommand) Run() error {
 	settings, err := config.ReadSettings(c.Settings)
 	credentials, credentialsErr := config.ReadCredentials(c.Credentials)
 	err = errors.Join(err, credentialsErr)
-	if _, urlErr := link.ParseURL(cmp.Or(settings.Broker, credentials.Broker)); urlErr != nil {
+	if _, urlErr := link.ParseURLs(cmp.Or(settings.Broker, credentials.Broker)); urlErr != nil {
 		err = errors.Join(err, urlErr)
 	}
 	_, caErr := config.TLS(cmp.Or(settings.CA, credentials.CA), nil)

@@ -31,7 +31,7 @@ const waitInterval = 5 * time.Second
 
 type runCommand struct {
 	files
-	Broker string `env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Instead of the broker in the settings."`
+	Broker string `env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Instead of the broker in the settings; several of a pool with commas or spaces."`
 }
 
 // Run runs the agent until the context is done. Invalid settings never keep it from running: the valid sections, and the last
@@ -110,15 +110,15 @@ func (c *runCommand) identity(settings config.Settings) (id identity, err error)
 		return id, err
 	}
 	id.broker = cmp.Or(c.Broker, settings.Broker, id.credentials.Broker)
-	if _, err := link.ParseURL(id.broker); err != nil && id.credentials.Broker != "" {
+	if _, err := link.ParseURLs(id.broker); err != nil && id.credentials.Broker != "" {
 		id.problems = append(id.problems, config.Problem{Section: "broker", Err: err})
 		id.broker = id.credentials.Broker
 	}
-	u, err := link.ParseURL(id.broker)
+	brokers, err := link.ParseURLs(id.broker)
 	if err != nil {
 		return id, err
 	}
-	if link.Exposed(u) {
+	if slices.ContainsFunc(brokers, link.Exposed) {
 		id.problems = append(id.problems, config.Problem{Section: "broker", Err: errors.New("the connection is not encrypted: the network can read the agent's password")})
 	}
 	now := certificateTime(c.files)

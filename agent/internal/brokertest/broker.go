@@ -104,18 +104,26 @@ func (b *Broker) Stop() { b.stop.Do(b.close) }
 
 func (b *Broker) close() {
 	b.listener.Close()
-	b.DropAll()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		// mochi deadlocks if a connection is removed from its list while it closes.
+		b.server.Listeners.ClientsWg.Wait()
 		if err := b.server.Close(); err != nil {
 			b.t.Error(err)
 		}
 	}()
-	select {
-	case <-done:
-	case <-time.After(3 * time.Second):
-		b.t.Error("the broker did not close within 3 seconds")
+	limit := time.After(30 * time.Second)
+	for {
+		b.DropAll()
+		select {
+		case <-done:
+			return
+		case <-limit:
+			b.t.Error("the broker did not close within 30 seconds")
+			return
+		case <-time.After(10 * time.Millisecond): // for a connection that was being established
+		}
 	}
 }
 

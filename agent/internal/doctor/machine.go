@@ -73,25 +73,28 @@ func watchdog(root fs.FS) finding {
 	return f
 }
 
-func (d *Doctor) connection(ctx context.Context, broker, ca string) {
-	u, err := link.ParseURL(broker)
+func (d *Doctor) connection(ctx context.Context, addresses, ca string) {
+	brokers, err := link.ParseURLs(addresses)
 	if err != nil {
 		d.fail("broker", err.Error(), "fix broker in the settings")
 		return
-	}
-	if link.Exposed(u) {
-		d.warn("broker", u.Redacted()+" is not encrypted: the network can read the agent's password", "use wss:// or mqtts://")
 	}
 	trust, err := config.TLS(ca, d.Now)
 	if err != nil {
 		d.fail("broker", err.Error(), "fix ca in the settings, or enroll again")
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	if err := link.Probe(ctx, link.Config{URL: u, TLS: trust}); err != nil {
-		d.fail("broker", err.Error(), "check the network and its firewall; wss:// on port 443 passes nearly everywhere")
-		return
+	for _, u := range brokers {
+		if link.Exposed(u) {
+			d.warn("broker", u.Redacted()+" is not encrypted: the network can read the agent's password", "use wss:// or mqtts://")
+		}
+		limited, cancel := context.WithTimeout(ctx, connectTimeout)
+		err := link.Probe(limited, u, link.Config{TLS: trust})
+		cancel()
+		if err != nil {
+			d.fail("broker", err.Error(), "check the network and its firewall; wss:// on port 443 passes nearly everywhere")
+			continue
+		}
+		d.ok("broker", u.Redacted()+" answers")
 	}
-	d.ok("broker", u.Redacted()+" answers")
 }

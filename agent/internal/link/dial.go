@@ -77,17 +77,17 @@ func newDialer(config Config) *dialer {
 }
 
 // dial opens a connection: TCP, TLS and WebSocket, as the scheme requires.
-func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
-	switch d.config.URL.Scheme {
+func (d *dialer) dial(ctx context.Context, broker *url.URL) (net.Conn, error) {
+	switch broker.Scheme {
 	case "ws", "wss":
-		return d.webSocket(ctx)
+		return d.webSocket(ctx, broker)
 	}
-	conn, err := d.open(ctx, d.config.URL.Host)
+	conn, err := d.open(ctx, broker, broker.Host)
 	if err != nil {
 		return nil, err
 	}
-	if d.config.URL.Scheme == "mqtts" {
-		if conn, err = d.handshake(ctx, conn); err != nil {
+	if broker.Scheme == "mqtts" {
+		if conn, err = d.handshake(ctx, broker, conn); err != nil {
 			d.tcp.cache.reject()
 			return nil, fmt.Errorf("TLS handshake: %w", err)
 		}
@@ -96,30 +96,30 @@ func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
 }
 
 // open opens a TCP connection to the broker or its proxy.
-func (d *dialer) open(ctx context.Context, address string) (net.Conn, error) {
+func (d *dialer) open(ctx context.Context, broker *url.URL, address string) (net.Conn, error) {
 	if d.config.Dial != nil {
-		return d.config.Dial(ctx, d.config.URL)
+		return d.config.Dial(ctx, broker)
 	}
-	return d.tcp.dial(ctx, address, Encrypted(d.config.URL) && address == d.config.URL.Host)
+	return d.tcp.dial(ctx, address, Encrypted(broker) && address == broker.Host)
 }
 
-// Probe opens a connection to the broker up to the WebSocket upgrade and closes it. It sends no CONNECT: the broker would
+// Probe opens a connection to a broker up to the WebSocket upgrade and closes it. It sends no CONNECT: the broker would
 // disconnect a running agent with the same client id.
-func Probe(ctx context.Context, config Config) error {
-	conn, err := newDialer(config).dial(ctx)
+func Probe(ctx context.Context, broker *url.URL, config Config) error {
+	conn, err := newDialer(config).dial(ctx, broker)
 	if err != nil {
-		return fmt.Errorf("%s: %w", config.URL.Redacted(), err)
+		return fmt.Errorf("%s: %w", broker.Redacted(), err)
 	}
 	return conn.Close()
 }
 
-func (d *dialer) handshake(ctx context.Context, conn net.Conn) (net.Conn, error) {
+func (d *dialer) handshake(ctx context.Context, broker *url.URL, conn net.Conn) (net.Conn, error) {
 	settings := &tls.Config{}
 	if d.config.TLS != nil {
 		settings = d.config.TLS.Clone()
 	}
 	if settings.ServerName == "" {
-		settings.ServerName = d.config.URL.Hostname()
+		settings.ServerName = broker.Hostname()
 	}
 	secure := tls.Client(conn, settings)
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -128,11 +128,11 @@ func (d *dialer) handshake(ctx context.Context, conn net.Conn) (net.Conn, error)
 	return secure, nil
 }
 
-func (d *dialer) webSocket(ctx context.Context) (net.Conn, error) {
+func (d *dialer) webSocket(ctx context.Context, broker *url.URL) (net.Conn, error) {
 	stage := "TCP connection"
 	dialer := websocket.Dialer{
 		NetDialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-			conn, err := d.open(ctx, address)
+			conn, err := d.open(ctx, broker, address)
 			if err == nil {
 				stage = "TLS and WebSocket handshake"
 			}
@@ -145,7 +145,7 @@ func (d *dialer) webSocket(ctx context.Context) (net.Conn, error) {
 	if d.config.Proxy == nil && d.config.Dial == nil {
 		dialer.Proxy = http.ProxyFromEnvironment
 	}
-	ws, response, err := dialer.DialContext(ctx, d.config.URL.String(), nil) //nolint:bodyclose // not required, by the library's documentation
+	ws, response, err := dialer.DialContext(ctx, broker.String(), nil) //nolint:bodyclose // not required, by the library's documentation
 	if err != nil {
 		d.tcp.cache.reject()
 		if response != nil {

@@ -3,7 +3,11 @@
 //
 //	dial ─► CONNECT (clean start, will) ─► SUBSCRIBE ─► status online ─► heartbeats, outbox ─┐
 //	  ▲                                                                                      │ on any error the connection
-//	  └────────────────────────────── back-off, 100 ms to 15 s ◄─────────────────────────────┘ is closed
+//	  └───────────────── next broker, back-off, 100 ms to 15 s ◄─────────────────────────────┘ is closed
+//
+// If the cloud has a pool of brokers, the link uses the one that its branch prefers. When that one is away it uses the next one,
+// and returns as soon as the preferred one answers: the new connection is complete before the old one ends, so that no door
+// request meets a branch without a connection.
 //
 // A connection is closed as soon as any packet, at the latest a heartbeat, is not acknowledged within three seconds: on a
 // half-open connection this is much faster than TCP. No state of a connection outlives it except the outbox. The package
@@ -21,6 +25,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +39,7 @@ import (
 
 const (
 	connectTimeout    = 20 * time.Second // name resolution, TCP, TLS, WebSocket upgrade and CONNACK together
+	failoverTimeout   = 5 * time.Second  // the same, while there are brokers that were not tried yet
 	packetTimeout     = 3 * time.Second  // for a write, and for the acknowledgement of anything sent
 	subscribeAttempts = 3
 	senders           = 8           // publishes that may wait for their acknowledgement at the same time
@@ -47,6 +53,8 @@ const (
 	rejectedMax    = 15 * time.Second       // limit while the broker ends each connection: it must not be flooded
 	takeoverFirst  = time.Second            // delay after the session was taken over; it doubles with each takeover in a row
 	takeoverMax    = 30 * time.Second
+
+	returnInterval = 30 * time.Second // between attempts to return to a preferred broker, and as much again at random
 
 	sessionTakenOver = 0x8E // DISCONNECT reason: session taken over (MQTT 5, 3.14.2.1)
 )
@@ -63,10 +71,13 @@ var errEnded = errors.New("the broker ended the connection")
 
 var errStopped = errors.New("the agent is stopping")
 
+// errReturned is returned when the agent has connected to a broker that it prefers.
+var errReturned = errors.New("connected to a preferred broker")
+
 // Config configures a link.
 type Config struct {
 	Branch   string
-	URL      *url.URL // see ParseURL
+	Brokers  []*url.URL // of the pool, at least one; see ParseURLs
 	ClientID string
 	Username string
 	Password string
@@ -81,6 +92,8 @@ type Config struct {
 	// the one that the broker accepted; it may be nil.
 	Secrets  func() []Secret
 	Accepted func(Secret)
+
+	ReturnInterval time.Duration // between attempts to return to a preferred broker; 0: half a minute
 
 	Receive func(Message) // receives messages from the cloud; must not block
 	Logger  *slog.Logger
@@ -99,12 +112,13 @@ type Link struct {
 	config      Config
 	dialer      *dialer
 	outbox      *outbox
-	info        AgentInfo           // as passed to Run
-	publisher   protocol.Agent      // whose topics the current connection publishes to
+	info        AgentInfo // as passed to Run
+	brokers     brokers
+	receiving   sync.Mutex          // for the moment in which two connections receive
 	legacyUntil time.Time           // when the topics of the credential are tried again
 	rejections  int                 // times the broker rejected the agent's identity
 	ended       int                 // connections in a row that ended while subscribing to them
-	connection  uint32              // number of the connection; used only by the goroutine of Run
+	connection  uint32              // number of the last connection; used only by establish
 	broker      condition.Condition // whether the broker is reachable
 	rejected    condition.Condition // whether the broker accepts messages
 	connected   atomic.Bool
@@ -113,7 +127,11 @@ type Link struct {
 
 // New creates a link, which is down until Run.
 func New(config Config) *Link {
-	l := &Link{config: config, dialer: newDialer(config), outbox: newOutbox(), refresh: make(chan struct{}, 1)}
+	l := &Link{config: config, dialer: newDialer(config), outbox: newOutbox(), refresh: make(chan struct{}, 1), brokers: brokers{branch: config.Branch}}
+	l.brokers.set(config.Brokers)
+	if config.ReturnInterval == 0 {
+		l.config.ReturnInterval = returnInterval
+	}
 	l.broker.Log, l.broker.Name = config.Logger, "connection to the broker"
 	l.rejected.Log, l.rejected.Name = config.Logger, "publishing a message"
 	return l
@@ -153,12 +171,37 @@ func (l *Link) Run(ctx context.Context, info AgentInfo) error {
 	}
 	l.info = info
 	var pause pacer
+	var established *session // beside the connection that has just ended
+	broker, failures := l.brokers.home(), 0
 	for {
-		used, err := l.serve(ctx)
+		var used time.Duration
+		var err error
+		current := established
+		if established = nil; current == nil {
+			timeout := connectTimeout
+			if failures++; failures < l.brokers.count() {
+				timeout = failoverTimeout
+			}
+			current, err = l.establish(ctx, broker, timeout)
+		}
+		if err == nil {
+			broker, failures = current.broker, 0
+			used, established, err = l.serve(ctx, current)
+		}
 		if ctx.Err() != nil {
+			if established != nil {
+				established.close()
+			}
 			return nil //nolint:nilerr // the end was requested, and the error is its consequence
 		}
+		if established != nil {
+			l.config.Logger.Info("connected to a preferred broker", "broker", established.broker.Redacted())
+			continue
+		}
 		l.broker.Set(err)
+		if !errors.Is(err, errSessionTakenOver) {
+			broker = l.brokers.after(broker)
+		}
 		if sleep(ctx, pause.next(used, err)) != nil {
 			return nil //nolint:nilerr // as above
 		}
@@ -187,25 +230,44 @@ func (p *pacer) next(used time.Duration, err error) time.Duration {
 	return backoffMin + rand.N(limit-backoffMin)
 }
 
-// serve establishes one connection and uses it until it fails or ctx is done. used is how long the connection was usable.
-func (l *Link) serve(ctx context.Context) (used time.Duration, err error) {
+// session is a connection whose status the cloud has acknowledged.
+type session struct {
+	client     *paho.Client
+	broker     *url.URL
+	ended      chan error     // paho reports the end once or twice
+	connection uint32         // its number since the start of the agent
+	publisher  protocol.Agent // whose topics it publishes to
+}
+
+// close ends the connection. The broker publishes the will for every end of a connection, because the will is then true.
+func (s *session) close() {
+	_ = s.client.Disconnect(&paho.Disconnect{ReasonCode: packets.DisconnectDisconnectWithWillMessage})
+}
+
+// establish connects to a broker. Calls are sequential.
+func (l *Link) establish(ctx context.Context, broker *url.URL, timeout time.Duration) (_ *session, err error) {
 	l.connection++
-	ended := make(chan error, 2) // paho reports the end once or twice
-	client, err := l.connect(ctx, ended)
+	s := &session{broker: broker, ended: make(chan error, 2), connection: l.connection}
+	if err := l.connect(ctx, s, timeout); err != nil {
+		return nil, err
+	}
+	if err = l.subscribe(ctx, s); err == nil {
+		err = l.publishStatus(ctx, s)
+	}
 	if err != nil {
-		return 0, err
+		s.close()
+		return nil, cause(err, s.ended)
 	}
+	return s, nil
+}
+
+// serve uses a connection until it fails or ctx is done. used is how long it was usable. better is a connection to a preferred
+// broker that replaces it, or nil.
+func (l *Link) serve(ctx context.Context, s *session) (used time.Duration, better *session, err error) {
 	defer func() {
-		// The broker publishes the will for every end of a connection, because the will is then true.
-		_ = client.Disconnect(&paho.Disconnect{ReasonCode: packets.DisconnectDisconnectWithWillMessage})
-		err = cause(err, ended)
+		s.close()
+		err = cause(err, s.ended)
 	}()
-	if err := l.subscribe(ctx, client); err != nil {
-		return 0, err
-	}
-	if err := l.publishStatus(ctx, client); err != nil {
-		return 0, err
-	}
 	if l.connection == 1 {
 		l.config.Logger.Info("connected to the broker")
 	}
@@ -214,10 +276,10 @@ func (l *Link) serve(ctx context.Context) (used time.Duration, err error) {
 		l.config.Logger.Debug("connection", "error", err)
 	}
 	l.connected.Store(true)
-	defer l.connected.Store(false)
 	began := time.Now()
-	err = l.use(ctx, client, ended)
-	return time.Since(began), err
+	better, err = l.use(ctx, s)
+	l.connected.Store(better != nil)
+	return time.Since(began), better, err
 }
 
 // cause returns why a connection ended. A publisher may notice the end first, with an unspecific error; paho reports the
@@ -234,21 +296,27 @@ func cause(err error, ended <-chan error) error {
 }
 
 // use serves an established connection until it ends, always with an error.
-func (l *Link) use(ctx context.Context, client *paho.Client, ended <-chan error) error {
+func (l *Link) use(ctx context.Context, s *session) (better *session, err error) {
 	// When ctx is done, shutdown empties the outbox before it ends the connection.
 	g, gctx := errgroup.WithContext(context.WithoutCancel(ctx))
 	g.Go(func() error {
 		select {
-		case err := <-ended:
+		case err := <-s.ended:
 			return err
 		case <-gctx.Done():
 			return nil
 		}
 	})
-	g.Go(func() error { return l.keepPresent(gctx, client) })
+	g.Go(func() error { return l.keepPresent(gctx, s) })
 	for range senders {
-		g.Go(func() error { return l.drainOutbox(gctx, client) })
+		g.Go(func() error { return l.drainOutbox(gctx, s) })
 	}
+	g.Go(func() error {
+		if better = l.findBetter(ctx, gctx, s); better != nil {
+			return errReturned
+		}
+		return nil
+	})
 	g.Go(func() error {
 		select {
 		case <-ctx.Done():
@@ -257,19 +325,43 @@ func (l *Link) use(ctx context.Context, client *paho.Client, ended <-chan error)
 			return nil
 		}
 	})
-	return g.Wait()
+	err = g.Wait()
+	return better, err
 }
 
-func (l *Link) connect(ctx context.Context, ended chan<- error) (*paho.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+// findBetter connects to a broker that the agent prefers, as soon as one answers. It returns nil when the connection in use has
+// ended, which is the end of using, or when ctx is done.
+func (l *Link) findBetter(ctx, using context.Context, s *session) *session {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	conn, err := l.dialer.dial(ctx)
+	// Two addresses may belong to one broker, which ends the old connection before the new one is complete.
+	defer context.AfterFunc(using, func() {
+		if !errors.Is(context.Cause(using), errSessionTakenOver) {
+			cancel()
+		}
+	})()
+	for sleep(using, l.config.ReturnInterval+rand.N(l.config.ReturnInterval)) == nil {
+		for _, broker := range l.brokers.better(s.broker) {
+			better, err := l.establish(ctx, broker, failoverTimeout)
+			if err == nil {
+				return better
+			}
+			l.config.Logger.Debug("a preferred broker is still away", "broker", broker.Redacted(), "error", err)
+		}
+	}
+	return nil
+}
+
+func (l *Link) connect(ctx context.Context, s *session, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, err := l.dialer.dial(ctx, s.broker)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", errUnreachable, l.config.URL.Redacted(), err)
+		return fmt.Errorf("%w: %s: %w", errUnreachable, s.broker.Redacted(), err)
 	}
 	end := func(err error) {
 		select {
-		case ended <- err:
+		case s.ended <- err:
 		default:
 		}
 	}
@@ -288,27 +380,28 @@ func (l *Link) connect(ctx context.Context, ended chan<- error) (*paho.Client, e
 			end(fmt.Errorf("%w with reason 0x%02X", errEnded, d.ReasonCode))
 		},
 	})
-	connack, err := client.Connect(ctx, l.connectPacket(way))
+	connack, err := client.Connect(ctx, l.connectPacket(way, s.connection))
 	if connack != nil && connack.ReasonCode >= 0x80 {
 		if rejectsIdentity(connack.ReasonCode) {
 			l.rejections++
 		}
-		return nil, fmt.Errorf("the broker rejected the connection with reason 0x%02X", connack.ReasonCode)
+		return fmt.Errorf("the broker rejected the connection with reason 0x%02X", connack.ReasonCode)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("MQTT connect: %w", err)
+		return fmt.Errorf("MQTT connect: %w", err)
 	}
 	if l.config.Accepted != nil {
 		l.config.Accepted(way.secret)
 	}
-	return client, nil
+	s.client = client
+	return nil
 }
 
 // receiveMaximum limits incoming messages of QoS 1 and above. There are none, but without a limit the client allocates half a
 // megabyte for 65,535 of them. (The embedded broker ignores it: see the hook in cloud/internal/broker.)
 const receiveMaximum = 64
 
-func (l *Link) connectPacket(way way) *paho.Connect {
+func (l *Link) connectPacket(way way, connection uint32) *paho.Connect {
 	maxPacket, window := uint32(protocol.MaxAgentPacket), uint16(receiveMaximum)
 	connect := &paho.Connect{
 		ClientID:     l.config.ClientID,
@@ -320,7 +413,7 @@ func (l *Link) connectPacket(way way) *paho.Connect {
 		Properties: &paho.ConnectProperties{MaximumPacketSize: &maxPacket, ReceiveMaximum: &window},
 		WillMessage: &paho.WillMessage{
 			Topic:   protocol.Topic(l.config.Branch, protocol.KindStatus),
-			Payload: l.info.offline(l.connection),
+			Payload: l.info.offline(connection),
 			QoS:     protocol.KindStatus.QoS(),
 			Retain:  true,
 		},
@@ -339,15 +432,15 @@ const legacyTime = 10 * time.Minute
 
 // subscribe subscribes to the topics of the credential, which no other agent of the branch can use, and to those of the branch.
 // A broker of an older release rejects the former, or ends the connection.
-func (l *Link) subscribe(ctx context.Context, client *paho.Client) error {
-	l.publisher = protocol.Agent{Branch: l.config.Branch}
+func (l *Link) subscribe(ctx context.Context, s *session) error {
+	s.publisher = protocol.Agent{Branch: l.config.Branch}
 	own := protocol.Agent{Branch: l.config.Branch, Username: l.config.Username}
 	if protocol.ValidUsername(own.Username) && time.Now().After(l.legacyUntil) {
 		request := subscription(own)
-		suback, err := client.Subscribe(ctx, request)
+		suback, err := s.client.Subscribe(ctx, request)
 		switch {
 		case err == nil || suback != nil && onlyNewKinds(request, suback):
-			l.publisher, l.ended = own, 0
+			s.publisher, l.ended = own, 0
 		case suback != nil:
 			l.legacyUntil = time.Now().Add(legacyTime)
 		default:
@@ -359,7 +452,7 @@ func (l *Link) subscribe(ctx context.Context, client *paho.Client) error {
 	}
 	var err error
 	for range subscribeAttempts {
-		if _, err = client.Subscribe(ctx, subscription(protocol.Agent{Branch: l.config.Branch})); err == nil || ctx.Err() != nil {
+		if _, err = s.client.Subscribe(ctx, subscription(protocol.Agent{Branch: l.config.Branch})); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
@@ -402,18 +495,20 @@ func (l *Link) receive(p paho.PublishReceived) (bool, error) {
 	if p.Packet.Properties != nil {
 		m.ResponseTopic, m.CorrelationData = p.Packet.Properties.ResponseTopic, p.Packet.Properties.CorrelationData
 	}
+	l.receiving.Lock()
+	defer l.receiving.Unlock()
 	l.config.Receive(m)
 	return true, nil
 }
 
 // keepPresent publishes heartbeats and the status.
-func (l *Link) keepPresent(ctx context.Context, client *paho.Client) error {
+func (l *Link) keepPresent(ctx context.Context, s *session) error {
 	heartbeat := time.NewTicker(protocol.HeartbeatInterval)
 	defer heartbeat.Stop()
 	again := time.NewTicker(protocol.StatusInterval)
 	defer again.Stop()
 	if l.info.Nonce != nil { // the first beacon must not take an interval
-		if err := l.publishHeartbeat(ctx, client); err != nil {
+		if err := l.publishHeartbeat(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -423,11 +518,11 @@ func (l *Link) keepPresent(ctx context.Context, client *paho.Client) error {
 		case <-ctx.Done():
 			return nil
 		case <-again.C:
-			err = l.publishStatus(ctx, client)
+			err = l.publishStatus(ctx, s)
 		case <-l.refresh:
-			err = l.publishStatus(ctx, client)
+			err = l.publishStatus(ctx, s)
 		case <-heartbeat.C:
-			err = l.publishHeartbeat(ctx, client)
+			err = l.publishHeartbeat(ctx, s)
 		}
 		if err != nil {
 			return err
@@ -435,22 +530,22 @@ func (l *Link) keepPresent(ctx context.Context, client *paho.Client) error {
 	}
 }
 
-func (l *Link) publishHeartbeat(ctx context.Context, client *paho.Client) error {
-	return l.publish(ctx, client, outboxItem{kind: protocol.KindHeartbeat, payload: l.info.heartbeat(l.connection)})
+func (l *Link) publishHeartbeat(ctx context.Context, s *session) error {
+	return l.publish(ctx, s, outboxItem{kind: protocol.KindHeartbeat, payload: l.info.heartbeat(s.connection)})
 }
 
-func (l *Link) publishStatus(ctx context.Context, client *paho.Client) error {
-	return l.publish(ctx, client, outboxItem{kind: protocol.KindStatus, payload: l.info.online(l.connection)})
+func (l *Link) publishStatus(ctx context.Context, s *session) error {
+	return l.publish(ctx, s, outboxItem{kind: protocol.KindStatus, payload: l.info.online(s.connection)})
 }
 
 // drainOutbox publishes the messages of the outbox. Undelivered messages return to it for the next connection.
-func (l *Link) drainOutbox(ctx context.Context, client *paho.Client) error {
+func (l *Link) drainOutbox(ctx context.Context, s *session) error {
 	for {
 		p, ok := l.outbox.take(ctx)
 		if !ok {
 			return nil
 		}
-		err := l.publish(ctx, client, p.aged(time.Now()))
+		err := l.publish(ctx, s, p.aged(time.Now()))
 		l.outbox.done(p, err == nil)
 		if err != nil {
 			return err
@@ -460,12 +555,12 @@ func (l *Link) drainOutbox(ctx context.Context, client *paho.Client) error {
 
 // publish sends a message and waits for its acknowledgement. A message that the broker rejects is not an error: it would be
 // rejected on the next connection too.
-func (l *Link) publish(ctx context.Context, client *paho.Client, p outboxItem) error {
-	if p.kind.OwnTopic() && l.publisher.Username == "" {
+func (l *Link) publish(ctx context.Context, s *session, p outboxItem) error {
+	if p.kind.OwnTopic() && s.publisher.Username == "" {
 		return nil // the broker of an older release knows neither the topic nor the kind
 	}
 	packet := &paho.Publish{
-		Topic:   l.publisher.Topic(p.kind),
+		Topic:   s.publisher.Topic(p.kind),
 		Payload: p.payload,
 		QoS:     p.kind.QoS(),
 		Retain:  p.kind.Retained(),
@@ -473,7 +568,7 @@ func (l *Link) publish(ctx context.Context, client *paho.Client, p outboxItem) e
 	if p.correlationData != nil {
 		packet.Properties = &paho.PublishProperties{CorrelationData: p.correlationData}
 	}
-	response, err := client.Publish(ctx, packet)
+	response, err := s.client.Publish(ctx, packet)
 	if response != nil && response.ReasonCode >= 0x80 {
 		l.config.Logger.Debug("the broker rejected a message", "kind", p.kind, "reason", fmt.Sprintf("0x%02X", response.ReasonCode))
 		l.rejected.Set(fmt.Errorf("%s: reason 0x%02X", p.kind, response.ReasonCode))

@@ -38,7 +38,7 @@ func connect(t *testing.T, address string, change func(*link.Config)) *testLink 
 		t.Fatal(err)
 	}
 	l := &testLink{received: make(chan link.Message, 100)}
-	config := link.Config{Branch: "gangnam", URL: u, ClientID: protocol.AgentID("gangnam"), Username: protocol.AgentID("gangnam"),
+	config := link.Config{Branch: "gangnam", Brokers: []*url.URL{u}, ClientID: protocol.AgentID("gangnam"), Username: protocol.AgentID("gangnam"),
 		Password: brokertest.Password, Receive: func(m link.Message) { l.received <- m }, Logger: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&config)

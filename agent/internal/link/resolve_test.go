@@ -217,7 +217,7 @@ func TestLogVolume(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				l := New(Config{Branch: "gangnam", URL: u, ClientID: "agent-gangnam", Receive: func(Message) {},
+				l := New(Config{Branch: "gangnam", Brokers: []*url.URL{u}, ClientID: "agent-gangnam", Receive: func(Message) {},
 					Dial:   func(ctx context.Context, _ *url.URL) (net.Conn, error) { return dial(ctx) },
 					Logger: slog.New(slog.NewTextHandler(&out, nil))})
 				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
