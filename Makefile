@@ -95,6 +95,13 @@ bench: ## measure the agent at rest, the whole path, holds, look-ups (medians of
 	@go test ./cloud/internal/postgres ./cloud/internal/httpapi -run '^$$' -bench . -benchtime 1x -timeout 30m
 	@go test ./firmware-sim/e2e -run '^$$' -bench . -benchtime 9x
 
+FLEET ?= 1000,5000,20000,50000,100000
+
+fleet: ## measure one service with so many light agents (FLEET) and write docs/proof/parts/fleet.json
+	@deploy/demo/install.sh
+	@mkdir -p docs/proof/parts
+	@go run ./firmware-sim/cmd/yeolda-bench -fleet $(FLEET) -json docs/proof/parts/fleet.json
+
 # PARTS are what runs before the simulations, the race and the soak. What an earlier run has left in docs/proof/parts is
 # shown too, with its date, so PARTS= makes a report with the figures of the last bench and mutation.
 PARTS ?= bench mutation

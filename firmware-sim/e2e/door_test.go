@@ -1,11 +1,17 @@
 package e2e
 
 import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
+	"github.com/yeolda/yeolda/firmware-sim/internal/light"
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
@@ -75,6 +81,16 @@ func TestFromFreeSlotToOpenDoor(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		t.Logf("answered after %s", time.Since(began))
+
+		// The light agent of load tests opens the same door.
+		fleet := runLightAgent(t, s, "jamsil")
+		until(t, "light agent online", func() bool { return fleet.Stats().Online == 1 })
+		if got, _ := other.open("jamsil", "room", key); got.Status != "SUCCESS" || *got.Device != "room_1" {
+			t.Fatalf("with a light agent: %+v", got)
+		}
+		if opened := fleet.Stats().Opened; opened != 1 {
+			t.Errorf("the light agent opened %d doors, want 1", opened)
+		}
 	})
 	t.Run("network cut", func(t *testing.T) {
 		before := len(actuations(t, s, "gangnam"))
@@ -96,6 +112,30 @@ func TestFromFreeSlotToOpenDoor(t *testing.T) {
 			}
 		}
 	})
+}
+
+// runLightAgent runs a light agent of a demo branch until the test ends.
+func runLightAgent(t *testing.T, s *world.Stack, branch string) *light.Fleet {
+	t.Helper()
+	seed := sha256.Sum256([]byte("yeolda demo grant signing key"))
+	fleet, err := light.New(light.Config{
+		Broker: netip.MustParseAddrPort(s.MQTTAt), Version: "1",
+		GrantKeys: []ed25519.PublicKey{ed25519.NewKeyFromSeed(seed[:]).Public().(ed25519.PublicKey)},
+		Agents:    []light.Identity{{Branch: branch, Password: fleetconfig.DemoPassword(branch)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- fleet.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return fleet
 }
 
 // keyOfAdminReservation registers a reservation without payment and returns its key.

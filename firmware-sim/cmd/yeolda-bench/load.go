@@ -72,10 +72,47 @@ func measure(ctx context.Context, inFlight int, round time.Duration, press press
 	if problem != nil {
 		return sample{}, problem
 	}
-	elapsed := time.Since(began)
+	return summary(took, failed, time.Since(began)), nil
+}
+
+// atRate presses at a steady rate, whether earlier presses have their result or not. A press that ends with an error counts
+// as one without SUCCESS.
+func atRate(ctx context.Context, rate int, length time.Duration, press presser) sample {
+	var (
+		mu      sync.Mutex
+		took    []time.Duration
+		failed  int
+		presses sync.WaitGroup
+	)
+	began := time.Now()
+	count := rate * int(length/time.Second)
+	for n := range count {
+		if pause(ctx, time.Until(began.Add(time.Duration(n)*time.Second/time.Duration(rate)))) != nil {
+			break
+		}
+		presses.Go(func() {
+			pressed := time.Now()
+			ok, err := press(ctx, int64(n))
+			mu.Lock()
+			defer mu.Unlock()
+			took = append(took, time.Since(pressed))
+			if err != nil || !ok {
+				failed++
+			}
+		})
+	}
+	presses.Wait()
+	return summary(took, failed, time.Since(began))
+}
+
+// summary sorts the times of presses.
+func summary(took []time.Duration, failed int, elapsed time.Duration) sample {
+	if len(took) == 0 {
+		return sample{failed: failed}
+	}
 	slices.Sort(took)
 	at := func(q float64) time.Duration { return took[min(len(took)-1, int(q*float64(len(took))))] }
-	return sample{rate: float64(len(took)) / elapsed.Seconds(), p50: at(0.5), p99: at(0.99), max: at(1), failed: failed}, nil
+	return sample{rate: float64(len(took)) / elapsed.Seconds(), p50: at(0.5), p99: at(0.99), max: at(1), failed: failed}
 }
 
 // unlocker opens the room doors of the branches in turn.
@@ -125,7 +162,10 @@ func roundTrip(ctx context.Context, client *http.Client, method, url string, bod
 }
 
 // result reads the only event of a door's stream.
-func result(ctx context.Context, url string) (bool, error) {
+func result(ctx context.Context, url string) (bool, error) { return resultFor(ctx, client, url) }
+
+// resultFor is result for a client with a session of its own.
+func resultFor(ctx context.Context, client *http.Client, url string) (bool, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false, err

@@ -45,6 +45,11 @@ func main() {
 		}
 		return nil
 	})
+	var sizes []int
+	flag.Func("fleet", "measure a service with so many light agents, several numbers with commas, and nothing else", func(list string) (err error) {
+		sizes, err = parseSizes(list)
+		return err
+	})
 	constant := flag.Bool("floor", false, "answer an unlock's requests with constants, and nothing else (the bench does this in a second process)")
 	flag.Parse()
 	if *constant {
@@ -52,7 +57,15 @@ func main() {
 		os.Exit(1)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE) // the reader of our output may exit first: leave no processes behind
-	err := run(ctx, *root, *file, *agents, *rounds, *round, inFlight)
+	measure := func(ctx context.Context, dir string, log io.Writer) error {
+		return benchmarkAll(ctx, *root, dir, *file, *agents, *rounds, *round, inFlight, log)
+	}
+	if sizes != nil {
+		measure = func(ctx context.Context, dir string, log io.Writer) error {
+			return benchmarkFleet(ctx, *root, dir, *file, sizes, log)
+		}
+	}
+	err := run(ctx, *root, measure)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "yeolda-bench:", err)
@@ -60,7 +73,8 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, root, file string, agents, rounds int, round time.Duration, inFlight []int) error {
+// run builds the programs and calls measure with a directory for them and for data, and their log.
+func run(ctx context.Context, root string, measure func(ctx context.Context, dir string, log io.Writer) error) error {
 	dir, err := os.MkdirTemp("/var/tmp", "yeolda-bench-") // on disk, so that commits are durable
 	if err != nil {
 		return err
@@ -77,6 +91,26 @@ func run(ctx context.Context, root, file string, agents, rounds int, round time.
 		return err
 	}
 	defer log.Close()
+	return measure(ctx, dir, log)
+}
+
+// benchmarkFleet measures fleets of light agents.
+func benchmarkFleet(ctx context.Context, root, dir, file string, sizes []int, log io.Writer) error {
+	var texts []string
+	for _, n := range sizes {
+		texts = append(texts, strconv.Itoa(n))
+	}
+	p := part.Part{Name: "fleet", Title: "One service and its agents", Machine: part.Machine(), Began: time.Now().UTC().Truncate(time.Second),
+		Repeat: "go run ./firmware-sim/cmd/yeolda-bench -fleet " + strings.Join(texts, ",") + " -json docs/proof/parts/fleet.json"}
+	failed := fleet(ctx, root, dir, sizes, log, &p) // a failure keeps the earlier measurements
+	if failed != nil {
+		p.Notes = append(p.Notes, "Not everything could be measured in this run: "+failed.Error())
+	}
+	return finish(&p, file, failed)
+}
+
+// benchmarkAll measures presses, purchases and their parts.
+func benchmarkAll(ctx context.Context, root, dir, file string, agents, rounds int, round time.Duration, inFlight []int, log io.Writer) error {
 	p := part.Part{Name: "bench", Title: "Benchmarks beside their floors", Machine: part.Machine(), Began: time.Now().UTC().Truncate(time.Second),
 		Repeat: "go run ./firmware-sim/cmd/yeolda-bench -json docs/proof/parts/bench.json"}
 	if err := presses(ctx, root, dir, agents, rounds, round, inFlight, log, &p); err != nil {
@@ -93,9 +127,17 @@ func run(ctx context.Context, root, file string, agents, rounds int, round time.
 	if failed != nil {
 		p.Notes = append(p.Notes, "Not everything could be measured in this run.")
 	}
+	return finish(&p, file, failed)
+}
+
+// finish prints the figures of a part and writes it into a file, if there is one.
+func finish(p *part.Part, file string, failed error) error {
 	p.Took = time.Since(p.Began).Seconds()
 	for _, f := range p.Figures {
 		fmt.Printf("%s: %s %s\n", f.Name, f.Text(), f.Unit)
+	}
+	if file == "" {
+		return failed
 	}
 	text, err := json.Marshal(p)
 	if err != nil {

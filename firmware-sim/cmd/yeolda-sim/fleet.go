@@ -13,8 +13,10 @@ import (
 
 type fleetCommand struct {
 	connection
-	Agents        int           `default:"100" help:"How many branches, 1 to 9999."`
-	StartEvery    time.Duration `default:"5ms" help:"Time between the first connections of two agents."`
+	Agents        int           `default:"100" help:"How many branches."`
+	First         int           `default:"1" help:"Number of the first branch, so that a fleet can consist of several processes; with --light and --write-branches."`
+	Light         bool          `help:"Run light agents, thousands of which fit into a few MiB, without hardware and panel. They connect at once. Counters are printed as JSON every second."`
+	StartEvery    time.Duration `default:"5ms" help:"Time between the first connections of two agents; without --light."`
 	WriteBranches string        `placeholder:"FILE" help:"Write the file for 'yeolda branch apply -f' and end; - is standard output."`
 }
 
@@ -22,6 +24,9 @@ type fleetCommand struct {
 func (c *fleetCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if c.WriteBranches != "" {
 		return c.write()
+	}
+	if c.Light {
+		return c.runLight(ctx)
 	}
 	sites, err := fleetconfig.Fleet(c.Agents)
 	if err != nil {
@@ -39,7 +44,7 @@ func (c *fleetCommand) Run(ctx context.Context, log *slog.Logger) error {
 }
 
 func (c *fleetCommand) write() error {
-	text, err := fleetconfig.BranchFile(c.Agents)
+	text, err := fleetconfig.BranchFilePart(c.First-1, c.Agents)
 	if err != nil {
 		return err
 	}

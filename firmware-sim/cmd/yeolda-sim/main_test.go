@@ -202,7 +202,7 @@ func TestStageAddresses(t *testing.T) {
 
 func TestBranchFileIsWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "branches.yaml")
-	c := fleetCommand{Agents: 3, WriteBranches: file}
+	c := fleetCommand{Agents: 3, First: 1, WriteBranches: file}
 	if err := c.Run(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}

@@ -171,6 +171,12 @@ func (c *Cloud) SendPasses(l protocol.PassList) {
 	c.Send(l.Branch, l.Sign(c.key, protocol.AgentID(l.Branch)))
 }
 
+// SendGrant signs and sends a grant that no agent may have claimed.
+func (c *Cloud) SendGrant(branch string, g protocol.Grant) {
+	g.Branch = branch
+	c.Send(branch, g.Sign(c.key))
+}
+
 // Send publishes a message to a branch as the cloud does: QoS 0.
 func (c *Cloud) Send(branch string, m protocol.Message) {
 	payload, err := protocol.Encode(m)

@@ -37,23 +37,33 @@ type appliedAgent struct {
 
 // BranchFile returns the file with which `yeolda branch apply` creates the branches of a fleet. They are open day and
 // night and are demo data: a service with a public address rejects them.
-func BranchFile(n int) ([]byte, error) {
-	fleet, err := Fleet(n)
+func BranchFile(n int) ([]byte, error) { return BranchFilePart(0, n) }
+
+// BranchFilePart returns the file of n branches of a fleet that follow the first ones. A file of more than 16 MiB, which is
+// some 20,000 branches, is rejected by `yeolda branch apply`.
+func BranchFilePart(first, n int) ([]byte, error) {
+	if n < 1 || first < 0 {
+		return nil, fmt.Errorf("fleet: %d branches after %d", n, first)
+	}
+	fleet, err := Fleet(first + n)
 	if err != nil {
 		return nil, err
 	}
 	out := applied{Demo: true}
 	for i, b := range fleet {
+		if i < first {
+			continue
+		}
 		in := appliedBranch{
 			Code:    b.Branch,
 			Name:    map[string]string{"ko": fmt.Sprintf("부하 시험 %d호점", i+1), "en": fmt.Sprintf("Load test %d", i+1)},
-			Address: "서울특별시 가상구 시험로 1", Phone: "02-0000-0000", FrontPIN: fmt.Sprintf("90%04d", i+1),
+			Address: "서울특별시 가상구 시험로 1", Phone: "02-0000-0000", FrontPIN: fmt.Sprintf("90%04d", (i+1)%10_000),
 			Agents: []appliedAgent{{Username: "agent-" + b.Branch, Secret: b.Password}},
 		}
 		for room := 1; room <= FleetRooms; room++ {
 			in.Rooms = append(in.Rooms, appliedRoom{
 				No: room, Machine: fmt.Sprintf("시험 기기 %d", room), Grade: "Standard",
-				Price: map[string]int{"min10": 3000, "min30": 8000, "min60": 15000}, PIN: fmt.Sprintf("9%d%04d", room, i+1),
+				Price: map[string]int{"min10": 3000, "min30": 8000, "min60": 15000}, PIN: fmt.Sprintf("9%d%04d", room, (i+1)%10_000),
 			})
 		}
 		out.Branches = append(out.Branches, in)

@@ -6,11 +6,14 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/hardware"
 )
 
-// MaxFleet is the largest number of branches; their names have four digits.
-const MaxFleet = 9999
+// MaxFleet is the largest number of branches.
+const MaxFleet = 200_000
 
 // FleetRooms is the number of rooms of a branch of a fleet.
 const FleetRooms = 2
+
+// FleetName returns the code of a branch of a fleet; n counts from 1.
+func FleetName(n int) string { return fmt.Sprintf("load-%04d", n) }
 
 // Fleet returns n branches load-0001 to load-<n>, each with one front door and two rooms without contacts, so that
 // thousands fit into one process.
@@ -20,7 +23,7 @@ func Fleet(n int) ([]Branch, error) {
 	}
 	branches := make([]Branch, n)
 	for i := range branches {
-		name := fmt.Sprintf("load-%04d", i+1)
+		name := FleetName(i + 1)
 		doors := []hardware.DoorPlan{{Device: "front_1", Bare: true}}
 		for room := range FleetRooms {
 			doors = append(doors, hardware.DoorPlan{Device: fmt.Sprintf("room_%d", room+1), Bare: true})

@@ -105,3 +105,18 @@ func TestFleet(t *testing.T) {
 		}
 	}
 }
+
+// TestBranchFilePart checks that the branches of a large fleet can be applied in several files.
+func TestBranchFilePart(t *testing.T) {
+	t.Parallel()
+	text, err := fleetconfig.BranchFilePart(99_999, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file := string(text); strings.Count(file, "code:") != 1 || !strings.Contains(file, "code: load-100000\n") || !strings.Contains(file, "username: agent-load-100000\n") {
+		t.Errorf("got\n%s\nwant the branch load-100000 alone", file)
+	}
+	if _, err := fleetconfig.BranchFilePart(0, 0); err == nil {
+		t.Error("a file without branches was made")
+	}
+}

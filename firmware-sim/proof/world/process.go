@@ -127,7 +127,8 @@ func (p *Process) end(signal syscall.Signal) error {
 	return nil
 }
 
-func (p *Process) pid() int {
+// PID returns the process id.
+func (p *Process) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.running.Process.Pid

@@ -30,6 +30,8 @@ type StackOptions struct {
 	// nil means the demo's.
 	SimArgs  []string
 	Branches []string
+	// NoSimulator starts no simulator.
+	NoSimulator bool
 }
 
 // Stack is the system as `make run` starts it: sandbox, one replica with a private PostgreSQL and the embedded broker, and
@@ -114,6 +116,9 @@ func (s *Stack) start(ctx context.Context) error {
 	if err := s.Run(ctx, Service, "serve"); err != nil {
 		return err
 	}
+	if s.options.NoSimulator {
+		return nil
+	}
 	return s.Run(ctx, Simulator, s.options.SimArgs...)
 }
 
@@ -167,7 +172,7 @@ func (s *Stack) Signal(name string, signal syscall.Signal) error {
 }
 
 // PID returns the process id of a program.
-func (s *Stack) PID(name string) int { return s.process(name).pid() }
+func (s *Stack) PID(name string) int { return s.process(name).PID() }
 
 // Stop ends every program, the simulator first. It returns an error if a program had to be killed.
 func (s *Stack) Stop() error {

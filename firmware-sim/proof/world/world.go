@@ -61,7 +61,6 @@ type World struct {
 	Standby   []Credential
 	GrantKeys []ed25519.PublicKey // public keys that agents trust
 
-	psql      string
 	dir       string
 	bin       string   // of the programs
 	env       []string // of the service's commands
@@ -299,40 +298,11 @@ func (w *World) dialReplica() (net.Conn, error) {
 }
 
 func (w *World) startPostgres(ctx context.Context, address string) error {
-	programs, err := PostgresPrograms()
+	database, server, err := newPostgres(w.dir, address, w.log)
 	if err != nil {
 		return err
 	}
-	data := filepath.Join(w.dir, "postgres")
-	if err := os.Mkdir(data, 0o700); err != nil {
-		return err
-	}
-	as, err := PostgresAccount(data)
-	if err != nil {
-		return err
-	}
-	command := func(name string, args ...string) *exec.Cmd {
-		cmd := exec.Command(filepath.Join(programs, name), args...) //nolint:noctx // Close ends the server, in its order
-		cmd.Dir, cmd.SysProcAttr = data, &syscall.SysProcAttr{Credential: as}
-		return cmd
-	}
-	if out, err := command("initdb", "-D", data, "-A", "trust", "-U", "yeolda", "-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, out)
-	}
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return err
-	}
-	w.Database = "postgres://yeolda@" + address + "/postgres?sslmode=disable"
-	w.psql = filepath.Join(programs, "psql")
-	w.Postgres = &Process{Name: "postgres", log: &prefixed{name: "postgres", out: w.log},
-		command: func() *exec.Cmd {
-			return command("postgres", "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=200", "-c", "track_commit_timestamp=on")
-		},
-		ready: func() bool {
-			return exec.Command(w.psql, w.Database, "-c", "select 1").Run() == nil //nolint:noctx // also called after later starts
-		},
-	}
+	w.Database, w.Postgres = database, server
 	return w.run(ctx, w.Postgres)
 }
 
@@ -388,7 +358,11 @@ func (w *World) startMosquitto(ctx context.Context, root, acl string) error {
 
 // Query asks the database itself; each row is one line of values between bars.
 func (w *World) Query(ctx context.Context, sql string) ([]string, error) {
-	out, err := exec.CommandContext(ctx, w.psql, w.Database, "-At", "-v", "ON_ERROR_STOP=1", "-c", sql).Output()
+	programs, err := PostgresPrograms()
+	if err != nil {
+		return nil, err
+	}
+	out, err := exec.CommandContext(ctx, filepath.Join(programs, "psql"), w.Database, "-At", "-v", "ON_ERROR_STOP=1", "-c", sql).Output()
 	if err != nil {
 		return nil, fmt.Errorf("psql: %w", err)
 	}

@@ -1,0 +1,41 @@
+package light
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// The back-off of the real agent; see agent/internal/link.
+const (
+	stableTime     = time.Minute
+	backoffMin     = 100 * time.Millisecond
+	backoffFirst   = 200 * time.Millisecond
+	quickAttempts  = 4
+	unreachableMax = 5 * time.Second
+	rejectedMax    = 15 * time.Second
+	takeoverFirst  = time.Second
+	takeoverMax    = 30 * time.Second
+)
+
+// pacer chooses the delay before the next connection.
+type pacer struct{ failures, takeovers uint8 }
+
+// next returns the delay after a connection that was used for a while and ended with err. reached reports whether there was
+// a TCP connection.
+func (p *pacer) next(used time.Duration, reached bool, err error) time.Duration {
+	if used >= stableTime {
+		*p = pacer{}
+	}
+	if errors.Is(err, errTakenOver) {
+		p.takeovers = min(p.takeovers+1, 10)
+		return min(takeoverFirst<<(p.takeovers-1), takeoverMax)
+	}
+	limit := rejectedMax
+	if !reached {
+		limit = unreachableMax
+	}
+	p.failures = min(p.failures+1, 20)
+	limit = min(backoffFirst<<min(max(int(p.failures)-quickAttempts, 0), 10), limit)
+	return backoffMin + rand.N(limit-backoffMin)
+}
