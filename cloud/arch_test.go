@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"config", "queue", "limit", "grantkey"},
 	{"account", "company", "gallery"},
 	{"reserve", "access", "climate", "device", "franchise", "live", "idempotency", "events", "alert", "proof", "archive"},
-	{"chatops", "branchfile", "partner", "enroll", "pass", "rollout"},
+	{"chatops", "branchfile", "partner", "enroll", "pass", "rollout", "doctor"},
 	{"backoffice"},
 	{"broker", "httpapi", "jobs", "web"},
 	{"service"},
@@ -35,7 +35,7 @@ var testOnly = map[string]bool{"sandbox": true, "pgtest": true, "servicetest": t
 var rules = []struct{ in, imports, because string }{
 	{"booking", "*", "nouns and rules are standard library only: no I/O, no clock, no wire format"},
 	{"!postgres,pgtest,pgserver,service", "github.com/jackc/pgx/v5/pgconn", "SQL states are translated in package postgres"},
-	{"!httpapi,web,service,servicetest,sandbox,broker,discord,toss,notify,channel,partner,enroll,events,rollout,cmd", "net/http", "transport stays at the edges"},
+	{"!httpapi,web,service,servicetest,sandbox,broker,discord,toss,notify,channel,partner,enroll,events,rollout,doctor,cmd", "net/http", "transport stays at the edges"},
 	{"!broker,agenttest", "github.com/mochi-mqtt/server/v2", "the broker is behind access.Link and climate.Link"},
 	{"!tracing", "go.opentelemetry.io/otel/trace", "traces are package tracing's, which costs nothing while they are off"},
 	{"httpapi", module + "postgres", "handlers call verbs; storage stays below them"},

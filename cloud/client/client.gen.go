@@ -152,7 +152,7 @@ type Alert struct {
 	NotifiedAt *time.Time `json:"notifiedAt"`
 	Since      time.Time  `json:"since"`
 
-	// Subject What it is about, such as room_3, reservation:1003 or the place of a sensor.
+	// Subject What it is about, such as room_3, reservation:1003, the place of a sensor or the check of `yeolda doctor` that fails.
 	Subject string `json:"subject"`
 }
 

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "c4e452b95f19b99c886e16620439e080cdea65e2faa904f2340fa85eadeef8df"
+const Contract = "f91334ad51b8fb1e28e8e858abe14850f8919301b07524bcfc14132aed034570"

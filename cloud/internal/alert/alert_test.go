@@ -302,6 +302,10 @@ func TestEachKindBeginsAndEnds(t *testing.T) {
 			f.CertificateEnd = f.now.Add(13 * 24 * time.Hour)
 			return func() { f.CertificateEnd = f.now.Add(90 * 24 * time.Hour) }
 		}, kind: alert.Certificate, open: "mqtt"},
+		"check of the installation": {begin: func(f *fixture) func() {
+			f.exec(`insert into doctor_check values ('disk', 'fail', $1, $1), ('work', 'warn', $1, $1)`, f.now)
+			return func() { f.exec(`update doctor_check set state = 'ok'`) }
+		}, kind: alert.ServiceCheck, open: "disk"},
 		"reconciliation late": {begin: func(f *fixture) func() {
 			f.exec(`insert into work_success values ('reconciliation', $1)`, f.now.Add(-27*time.Hour))
 			return func() { f.exec(`update work_success set at = $1`, f.now) }

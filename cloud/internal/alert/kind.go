@@ -27,6 +27,7 @@ const (
 	Clock           Kind = "clock"
 	Certificate     Kind = "certificate"
 	ReconcileLate   Kind = "reconciliation-late"
+	ServiceCheck    Kind = "service-check" // a check of the installation fails
 	AgentTakeover   Kind = "agent-takeover"
 	WebhookDisabled Kind = "webhook-disabled" // deliveries to a receiver failed for a day
 	NoArrival       Kind = "no-arrival"       // the guest of a stay has not arrived; of low urgency
@@ -53,6 +54,7 @@ var kinds = []struct {
 	{SensorSilent, "%s 센서가 응답하지 않아요"},
 	{Clock, "지점 장치의 시계가 맞지 않아요"},
 	{Certificate, "지점 연결용 인증서가 곧 만료돼요"},
+	{ServiceCheck, "서비스 점검에서 문제를 찾았어요 (%s)"},
 	{ReconcileLate, "결제사와의 대사가 늦어지고 있어요"},
 	{WebhookDisabled, "웹훅으로 하루 동안 이벤트를 보내지 못해 중지했어요 (%s)"},
 	{NoArrival, "%s의 손님이 아직 도착하지 않았어요"},

@@ -22,6 +22,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/alert"
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/doctor"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/partner"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -38,6 +39,7 @@ type Service struct {
 	Alerts  *alert.Service
 	Proofs  *proof.Service
 	Office  *backoffice.Service
+	Doctor  *doctor.Hourly
 	Queue   *queue.Queue
 	Sender  notify.Sender
 	Log     *slog.Logger
@@ -60,6 +62,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return every(groupCtx, doorDayInterval, s.putDoorDays) })
 	group.Go(func() error { return every(groupCtx, retentionEvery, s.forget) })
 	group.Go(func() error { return every(groupCtx, proofInterval, s.prove) })
+	group.Go(func() error { return every(groupCtx, doctorInterval, s.examine) })
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -95,6 +95,7 @@ func (s AlertSweep) conditions() []condition {
 			where i.online and abs(i.clock_offset_ms) >= $3::bigint / 2`, []any{s.Clock.Milliseconds()}},
 		{"certificate", `select '', 'mqtt', $4::timestamptz, true where $3`,
 			[]any{!s.CertificateEnd.IsZero() && s.CertificateEnd.Before(s.Now.Add(s.Certificate)), s.Now}},
+		{"service-check", `select '', name, since, true from doctor_check where state = 'fail' and $3`, []any{true}},
 		{"reconciliation-late", `
 			select '', '', at, $4::timestamptz <= $5 from work_success where work = '` + WorkReconciliation + `' and at <= $3`,
 			[]any{after(s.Reconcile), s.Up, after(time.Hour)}},

@@ -142,7 +142,7 @@ var notPersonal = strings.Fields(`
 	webhook_delivery.type webhook_delivery.subject webhook_delivery.body webhook_delivery.error
 	api_token.name api_token.token_hash api_token.scopes api_token.branches api_token.created_by
 	idempotent_request.principal idempotent_request.key idempotent_request.request_hash idempotent_request.answer
-	reservation.consent_version work_success.work room.lock reservation.blocked_key reconciliation_difference.resolved_by agent_credential.report alert.kind alert.branch
+	reservation.consent_version work_success.work doctor_check.name doctor_check.state room.lock reservation.blocked_key reconciliation_difference.resolved_by agent_credential.report alert.kind alert.branch
 	alert.subject alert.acknowledged_by alert_contact.branch door_day.device alert_contact.contacts alert_notice.contact message.medium refund.account_by refund.account_approved_by orders.order_id
 	money_entry.source money_entry.order_id money_entry.kind reconciliation_run.kind reconciliation_run.failed
 	agent_rollout.version agent_rollout.waves agent_rollout.packages agent_rollout.state agent_rollout.reason agent_rollout.created_by

@@ -28,11 +28,13 @@ type Vitals struct {
 	OnlineBranches map[string]bool // branches that have ever had an agent
 	DoorRequests   []BranchDoors   // of branches with a request in the last six hours
 
+	DoctorChecks []DoctorCheck // last results
+
 	Failed map[string]error // figures that were not read, by name
 }
 
 // figures are the names of the figures that ReadVitals reads.
-var figures = []string{"reservations", "payments", "refunds", "messages", "jobs", "oldest", "totals", "work", "branches"}
+var figures = []string{"reservations", "payments", "refunds", "messages", "jobs", "oldest", "totals", "work", "doctor", "branches"}
 
 // Figures returns the names of the figures, the keys of Vitals.Failed.
 func Figures() []string { return figures }
@@ -90,6 +92,10 @@ func ReadVitals(ctx context.Context, q Querier, now time.Time, timeout time.Dura
 	})
 	figure("work", func(ctx context.Context) (err error) {
 		v.LastSuccess, err = LastSuccesses(ctx, q)
+		return err
+	})
+	figure("doctor", func(ctx context.Context) (err error) {
+		v.DoctorChecks, err = DoctorChecks(ctx, q)
 		return err
 	})
 	figure("branches", func(ctx context.Context) error {

@@ -17,7 +17,8 @@ const (
 	WorkArchive        = "archive" // segments of the write-ahead log were stored
 	WorkBase           = "base"    // backup of the archive
 	WorkRestoreTest    = "restore-test"
-	WorkHead           = "head" // the head of the audit log was sent
+	WorkHead           = "head"   // the head of the audit log was sent
+	WorkDoctor         = "doctor" // the installation was examined, whatever the findings
 )
 
 // NoteSuccess stores that work has succeeded.

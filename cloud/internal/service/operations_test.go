@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
@@ -37,6 +39,9 @@ func TestOperations(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(body, "database  answers") || !strings.Contains(body, "broker    connected") {
 		t.Errorf("readyz: %d %s", status, body)
 	}
+	if err := postgres.PutDoctorChecks(t.Context(), s.DB.Pool, map[string]string{"disk": "fail"}, time.Unix(1_800_000_000, 0)); err != nil {
+		t.Fatal(err)
+	}
 	status, body = read(t, s.Operations+"/metrics")
 	if status != http.StatusOK {
 		t.Fatalf("metrics: %d", status)
@@ -45,7 +50,8 @@ func TestOperations(t *testing.T) {
 		`yeolda_http_requests_total{code="200",method="GET",route="/api/v2/branches"}`,
 		`yeolda_branches 3`, `yeolda_agents_online 0`, `yeolda_reservations{state="HOLD"} 0`, `yeolda_vitals_up 1`,
 		`yeolda_oldest_seconds{kind="payment"} 0`, `yeolda_jobs{state="available"}`, `yeolda_db_connections_max 30`, `yeolda_mqtt_connected 1`,
-		`go_goroutines`,
+		`yeolda_doctor_check{check="disk",state="fail"} 1`, `yeolda_doctor_check{check="disk",state="ok"} 0`,
+		`yeolda_doctor_check_timestamp_seconds{check="disk"} 1.8e+09`, `go_goroutines`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s", want)

@@ -25,6 +25,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/discord"
+	"github.com/yeolda/yeolda/cloud/internal/doctor"
 	"github.com/yeolda/yeolda/cloud/internal/events"
 	"github.com/yeolda/yeolda/cloud/internal/franchise"
 	"github.com/yeolda/yeolda/cloud/internal/gallery"
@@ -250,6 +251,7 @@ func (s *Service) wire() error {
 	sessions.StepUp = set.HTTP.StepUp
 	office := &backoffice.Service{DB: s.db, Queue: work, Keys: keys, GrantKeys: s.grantKeys, Alerts: alerts, Company: s.company}
 	s.jobs.Office = office
+	s.jobs.Doctor = &doctor.Hourly{Doctor: &doctor.Doctor{Settings: set, Company: Facts(set.Legal), DB: s.db}, Log: s.log, Began: s.began}
 	api := &httpapi.API{
 		Unavailable: postgres.IsUnavailable,
 		Backoffice:  office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/yeolda/yeolda/cloud/internal/doctor"
 	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
@@ -47,7 +48,9 @@ var (
 	scrapedDesc      = describe("vitals_up", "Whether the database returned any figure.")
 
 	figureDesc      = describe("figure_up", "Whether a figure of the database was read.", "figure")
-	successDesc     = describe("last_success_timestamp_seconds", "Time of the last success of recurring work: write (canary), sweep, reconciliation, backup, head (of the audit log).", "work")
+	successDesc     = describe("last_success_timestamp_seconds", "Time of the last success of recurring work: write (canary), sweep, reconciliation, backup, head (of the audit log), doctor.", "work")
+	checkDesc       = describe("doctor_check", "Last result of each check that the service makes of its installation every hour: 1 for its state (ok, warn or fail).", "check", "state")
+	checkedDesc     = describe("doctor_check_timestamp_seconds", "Time of the last run of each check of the installation.", "check")
 	branchOnline    = describe("branch_online", "Whether the agent of a branch is online; branches that never had an agent are omitted.", "branch")
 	branchDoors     = describe("branch_door_requests", "Ended door requests of a branch in the last 15 minutes and 6 hours, by state.", "branch", "window", "state")
 	writableDesc    = describe("database_writable", "Whether the last canary write of this replica was committed.")
@@ -69,7 +72,7 @@ var (
 // Describe implements prometheus.Collector.
 func (v *vitals) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{reservationsDesc, paymentsDesc, refundsDesc, messagesDesc, jobsDesc, oldestDesc, differencesDesc, reconciledDesc,
-		branchesDesc, onlineDesc, scrapedDesc, figureDesc, successDesc, branchOnline, branchDoors, writableDesc, diskFreeDesc, diskSizeDesc, certificateDesc, connectionsDesc, connectionsMax, acquiresDesc, waitsDesc, waitDesc, connectedDesc, sessionsDesc, brokerDesc} {
+		branchesDesc, onlineDesc, scrapedDesc, figureDesc, successDesc, checkDesc, checkedDesc, branchOnline, branchDoors, writableDesc, diskFreeDesc, diskSizeDesc, certificateDesc, connectionsDesc, connectionsMax, acquiresDesc, waitsDesc, waitDesc, connectedDesc, sessionsDesc, brokerDesc} {
 		out <- d
 	}
 }
@@ -122,6 +125,12 @@ func (v *vitals) Collect(out chan<- prometheus.Metric) {
 	}
 	for work, at := range rows.LastSuccess {
 		gauge(successDesc, float64(at.Unix()), work)
+	}
+	for _, check := range rows.DoctorChecks {
+		for _, state := range []doctor.Level{doctor.OK, doctor.Warn, doctor.Fail} {
+			gauge(checkDesc, truth(check.State == string(state)), check.Name, string(state))
+		}
+		gauge(checkedDesc, float64(check.At.Unix()), check.Name)
 	}
 	for _, byState := range []struct {
 		desc   *prometheus.Desc

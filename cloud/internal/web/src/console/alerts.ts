@@ -33,6 +33,7 @@ const screens: Record<AlertKind, string> = {
   "sensor-silent": "climate",
   clock: "devices",
   certificate: "",
+  "service-check": "",
   "reconciliation-late": "",
   "webhook-disabled": "",
   "no-arrival": "day",

@@ -1,6 +1,7 @@
-package main
+package doctor
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/pgserver"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
 const (
@@ -19,15 +21,10 @@ const (
 	backupAge = 25 * time.Hour
 )
 
-// examineMachine checks resources that run out over time: space, backups, the calendar.
-func (d *doctor) examineMachine(backups string) {
-	d.examineDisk(d.settings.Database.DataDir, pgserver.FreeSpace)
-	d.examineBackups(backups)
-	d.examineCalendar(time.Now())
-}
+func (d *exam) examineDataDisk() { d.examineDisk(d.settings.Database.DataDir, pgserver.FreeSpace) }
 
 // examineDisk checks the disk of a directory, or of the nearest existing one above it.
-func (d *doctor) examineDisk(dir string, space func(dir string) (free, total uint64, err error)) {
+func (d *exam) examineDisk(dir string, space func(dir string) (free, total uint64, err error)) {
 	free, total, err := space(dir)
 	for os.IsNotExist(err) && dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
@@ -48,7 +45,8 @@ func (d *doctor) examineDisk(dir string, space func(dir string) (free, total uin
 }
 
 // examineBackups checks the newest file of the nightly backup. A demonstration needs none.
-func (d *doctor) examineBackups(dir string) {
+func (d *exam) examineBackups() {
+	dir := d.backups
 	if dir == config.Off {
 		return
 	}
@@ -71,8 +69,27 @@ func (d *doctor) examineBackups(dir string) {
 	}
 }
 
+// examineRecordedBackup checks the time of the last backup that the database holds: the service may not read the files. With
+// an archive, or a server of the operator's own, another program may make the backups.
+func (d *exam) examineRecordedBackup(ctx context.Context, db *postgres.DB) error {
+	last, err := postgres.LastSuccesses(ctx, db.Pool)
+	if err != nil {
+		return err
+	}
+	const remedy = "systemctl enable --now yeolda-backup.timer, and look at journalctl -u yeolda-backup"
+	switch at, known := last[postgres.WorkBackup]; {
+	case known && db.Now().Sub(at) > backupAge:
+		d.warn("backup", "the last one is of "+when(at), remedy)
+	case known:
+		d.ok("backup", "the last one is of "+when(at))
+	case d.settings.Database.URL == "" && d.settings.Archive.Place == "" && d.production():
+		d.fail("backup", "there is none", remedy)
+	}
+	return nil
+}
+
 // examineCalendar checks that next year's public holidays are known, on which opening hours and prices depend.
-func (d *doctor) examineCalendar(now time.Time) {
+func (d *exam) examineCalendar(now time.Time) {
 	next := now.Year() + 1
 	if _, known := booking.KoreanHoliday(booking.Date{Year: next, Month: time.January, Day: 1}); !known {
 		d.warn("calendar", fmt.Sprintf("the public holidays of %d are not known", next), "update this program, or name them in the branch file: holidays, extra")

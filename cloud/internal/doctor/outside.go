@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -16,23 +16,16 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// examineProviders connects to the providers. Any HTTP answer is accepted: keys are not tried, because calls cost
-// money.
-func (d *doctor) examineProviders() {
-	s := d.settings
-	if there, ok := d.reach("payments", s.Toss.URL, "YEOLDA_TOSS_URL"); ok {
+// examinePayments connects to the payment provider and compares its clock. Any HTTP answer of a provider is accepted: keys are
+// not tried, because calls cost money.
+func (d *exam) examinePayments(ctx context.Context) {
+	if there, ok := d.reach(ctx, "payments", d.settings.Toss.URL, "YEOLDA_TOSS_URL"); ok {
 		d.examineClock(there)
-	}
-	d.reach("messages", s.Messages.SolapiURL, "YEOLDA_SOLAPI_URL")
-	d.reach("mail", s.Messages.SMTPURL, "YEOLDA_SMTP_URL")
-	d.reach("partner", s.Partner.URL, "YEOLDA_PARTNER_URL")
-	for _, broker := range s.MQTT.BrokerURLs() {
-		d.reach("broker", broker, "YEOLDA_BROKER_URL")
 	}
 }
 
 // reach connects to one provider. there is its time; zero if the answer has none.
-func (d *doctor) reach(subject, address, variable string) (there time.Time, ok bool) {
+func (d *exam) reach(ctx context.Context, subject, address, variable string) (there time.Time, ok bool) {
 	if address == config.Off {
 		d.ok(subject, "off")
 		return there, false
@@ -41,7 +34,7 @@ func (d *doctor) reach(subject, address, variable string) (there time.Time, ok b
 	if err != nil || u.Host == "" {
 		return there, false // reported with the settings
 	}
-	ctx, cancel := context.WithTimeout(d.ctx, reachTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	if u.Scheme == "http" || u.Scheme == "https" {
 		there, err = knock(ctx, u.Scheme+"://"+u.Host+"/")
@@ -76,7 +69,7 @@ func knock(ctx context.Context, address string) (there time.Time, err error) {
 const maxProviderDifference = 5 * time.Second
 
 // examineClock compares this machine's clock with the provider's, which also finds a data center without NTP.
-func (d *doctor) examineClock(there time.Time) {
+func (d *exam) examineClock(there time.Time) {
 	if there.IsZero() {
 		return
 	}
@@ -88,13 +81,13 @@ func (d *doctor) examineClock(there time.Time) {
 }
 
 // examinePublic connects to the address that customers and the provider's callbacks use.
-func (d *doctor) examinePublic() {
+func (d *exam) examinePublic(ctx context.Context) {
 	u, err := url.Parse(d.settings.HTTP.PublicURL)
 	if err != nil || u.Host == "" || loopbackHost(u) {
 		return
 	}
 	const subject = "public"
-	ctx, cancel := context.WithTimeout(d.ctx, reachTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(u.String(), "/")+"/api/v2/branches", nil)
 	if err != nil {
@@ -123,8 +116,8 @@ const depositsOf = 30 * 24 * time.Hour
 
 // examineDeposits finds callbacks that are not registered, by deposits without one. The service finds such deposits by
 // asking, so no payment is lost, but customers wait for their key.
-func (d *doctor) examineDeposits(db *postgres.DB) error {
-	deposits, untold, err := postgres.DiagnoseDeposits(d.ctx, db.Pool, db.Now().Add(-depositsOf))
+func (d *exam) examineDeposits(ctx context.Context, db *postgres.DB) error {
+	deposits, untold, err := postgres.DiagnoseDeposits(ctx, db.Pool, db.Now().Add(-depositsOf))
 	if err != nil {
 		return err
 	}

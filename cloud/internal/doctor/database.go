@@ -1,0 +1,224 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/company"
+	"github.com/yeolda/yeolda/cloud/internal/pgserver"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
+)
+
+func (d *exam) examineServer(ctx context.Context, db *postgres.DB) error {
+	server, err := postgres.DiagnoseServer(ctx, db.Pool)
+	if err == nil {
+		d.judgeServer(server)
+	}
+	return err
+}
+
+func (d *exam) examineSchema(ctx context.Context, db *postgres.DB) error {
+	have, want, err := postgres.SchemaVersions(ctx, db.Pool)
+	switch {
+	case err != nil:
+		return err
+	case have < want:
+		d.fail("schema", fmt.Sprintf("migration %d of %d", have, want), "yeolda migrate")
+	case have > want:
+		d.warn("schema", fmt.Sprintf("migration %d, newer than this program's %d", have, want), "update this program")
+	default:
+		d.ok("schema", fmt.Sprintf("migration %d", have))
+	}
+	return nil
+}
+
+func (d *exam) judgeServer(server postgres.ServerDiagnosis) {
+	if server.VersionNumber < oldestPostgres {
+		d.fail("database", "PostgreSQL "+server.Version, "use PostgreSQL 15 or newer")
+	} else {
+		d.ok("database", "PostgreSQL "+server.Version)
+	}
+	if server.Standby {
+		d.fail("database", "the server is a standby and takes no writes", "let YEOLDA_DATABASE_URL lead to the primary (target_session_attrs=read-write)")
+	}
+	for _, setting := range server.Risky {
+		tell := d.warn
+		if d.production() {
+			tell = d.fail
+		}
+		tell("database", setting+" is off: a crash may lose payments", "set "+setting+" = on in postgresql.conf")
+	}
+	if server.MaxConnections < postgres.MaxConns+sparedConnections {
+		d.warn("database", fmt.Sprintf("max_connections is %d, and a replica may open %d", server.MaxConnections, postgres.MaxConns),
+			"set max_connections = 100 in postgresql.conf, or pool_max_conns in YEOLDA_DATABASE_URL")
+	}
+	if difference := time.Since(server.Clock).Abs(); difference > maxClockDifference {
+		d.fail("clock", fmt.Sprintf("this machine and the database differ by %s", difference.Round(time.Millisecond)), "run NTP on both")
+	} else {
+		d.ok("clock", "agrees with the database's")
+	}
+}
+
+// examineRights checks that the service could not rewrite the audit log with its own rights.
+func (d *exam) examineRights(ctx context.Context, db *postgres.DB) error {
+	role := "" // of the connection
+	if d.settings.Database.URL == "" {
+		role = pgserver.ServiceRole
+	}
+	excess, err := postgres.ExcessRights(ctx, db.Pool, role)
+	if err != nil {
+		return err
+	}
+	if len(excess) > 0 {
+		d.warn("rights", "the role of the service "+strings.Join(excess, ", "), "give the service a role of its own: YEOLDA_DATABASE_OWNER_URL, see deploy/README.md, Roles of the database")
+		return nil
+	}
+	d.ok("rights", "the service cannot rewrite the audit log")
+	return nil
+}
+
+func (d *exam) examineAccounts(ctx context.Context, db *postgres.DB) error {
+	demo, err := postgres.DemoAccounts(ctx, db.Pool)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(demo) > 0 && d.production():
+		d.fail("accounts", "demo secrets: "+strings.Join(demo, ", "), "yeolda admin passwd or remove; yeolda agent revoke")
+	case len(demo) > 0:
+		d.warn("accounts", "demo secrets: "+strings.Join(demo, ", "), "yeolda admin passwd or remove, yeolda agent revoke, before customers use the service")
+	default:
+		d.ok("accounts", "no demo account")
+	}
+	return nil
+}
+
+func (d *exam) examineWork(ctx context.Context, db *postgres.DB) error {
+	work, err := postgres.DiagnoseWork(ctx, db.Pool, db.Now())
+	if err != nil {
+		return err
+	}
+	stuck := func(n int, what, mend string) {
+		if n > 0 {
+			d.warn("work", fmt.Sprintf("%d %s", n, what), mend)
+		}
+	}
+	stuck(work.Unsettled, "payments are not settled after 15 minutes", "check that the payment provider is reachable; the console lists them")
+	stuck(work.RefundsFailed, "refunds have failed", "the console lists them with the provider's reason")
+	stuck(work.Differences, "differences from the provider's books", "the console lists them")
+	stuck(work.MessagesFailed, "messages were not delivered in the last day", "check the message provider; the console can send them again")
+	if work.Administrators == 0 {
+		d.warn("accounts", "there is no administrator", "yeolda admin add LOGIN --role hq")
+	}
+	if work == (postgres.WorkDiagnosis{Administrators: work.Administrators}) {
+		d.ok("work", "nothing is stuck")
+	}
+	return nil
+}
+
+func (d *exam) examineBranches(ctx context.Context, db *postgres.DB) error {
+	branches, err := postgres.DiagnoseBranches(ctx, db.Pool)
+	if err != nil {
+		return err
+	}
+	if len(branches) == 0 {
+		d.warn("branches", "there are none", "yeolda branch apply -f FILE")
+	}
+	keys, err := d.settings.Keyring()
+	if err != nil {
+		keys = nil // reported with the settings
+	}
+	pins, err := postgres.DoorPINs(ctx, db.Pool, "")
+	if err != nil {
+		return err
+	}
+	exposed := map[string]int{}
+	for _, pin := range pins {
+		if pin.Reveals > 0 {
+			exposed[pin.Branch]++
+		}
+	}
+	for _, b := range branches {
+		const subject = "branch"
+		well := true
+		complain := func(text, mend string) {
+			well = false
+			d.warn(subject, b.Code+" "+text, mend)
+		}
+		if _, err := time.LoadLocation(b.Zone); err != nil {
+			well = false
+			d.fail(subject, fmt.Sprintf("%s is in the time zone %q, which nobody knows", b.Code, b.Zone), "update branch set time_zone = 'Asia/Seoul' where code = '"+b.Code+"'")
+		}
+		if b.Agents == 0 {
+			complain("has no agent", "yeolda agent enroll "+b.Code)
+		} else if !b.Online {
+			complain("is offline, last seen "+when(b.SeenAt), "look at the agent there: yeolda-agent doctor")
+		}
+		if len(b.Unpriced) > 0 {
+			complain(fmt.Sprintf("has rooms without a price: %v", b.Unpriced), "customers cannot reserve them; set prices in the branch file")
+		}
+		if missing := len(b.Rooms) + 1 - len(b.PINs); missing > 0 {
+			complain(fmt.Sprintf("has %d doors without a PIN", missing), "yeolda branch apply makes them up")
+		}
+		if n := exposed[b.Code]; n > 0 {
+			complain(fmt.Sprintf("has %d door PINs that were disclosed to guests", n), "change them at the keypads; yeolda pin list shows which, yeolda pin set records the change")
+		}
+		if shut := shutPINs(keys, b.PINs); shut > 0 {
+			well = false
+			d.fail(subject, fmt.Sprintf("%s has %d PINs that do not open with the encryption key", b.Code, shut), "add the key they were sealed with to YEOLDA_ENCRYPTION_KEY, behind a comma")
+		}
+		if well {
+			d.ok(subject, b.Code+" is online")
+		}
+	}
+	return nil
+}
+
+// examineCompany names the facts that the law wants shown and that the pages lack.
+func (d *exam) examineCompany(ctx context.Context, db *postgres.DB) error {
+	now, err := (&company.Service{DB: db, First: d.facts}).Read(ctx)
+	if err != nil {
+		return err
+	}
+	if missing := now.Company.Missing(); len(missing) > 0 {
+		d.warn("law", "the pages lack facts about the company that the law wants shown: "+strings.Join(missing, ", "), "the console, Company; or the YEOLDA_LEGAL_ variables before the first change there")
+	}
+	return nil
+}
+
+// examineSeals finds secrets that are still sealed with an old encryption key.
+func (d *exam) examineSeals(ctx context.Context, db *postgres.DB) error {
+	keys, err := d.settings.Keyring()
+	if err != nil {
+		return nil //nolint:nilerr // reported with the settings
+	}
+	stale := 0
+	for _, column := range postgres.SealedColumns {
+		n, err := postgres.CountStale(ctx, db.Pool, column, keys.SealingKeyID())
+		if err != nil {
+			return err
+		}
+		stale += n
+	}
+	if stale > 0 {
+		d.warn("secrets", fmt.Sprintf("%d values are sealed with an old encryption key", stale), "yeolda reseal, then take the old key out of YEOLDA_ENCRYPTION_KEY")
+	}
+	return nil
+}
+
+// shutPINs counts the PINs that no key opens. Without keys it returns 0.
+func shutPINs(keys *seal.Keyring, pins map[string][]byte) (shut int) {
+	if keys == nil {
+		return 0
+	}
+	for _, sealed := range pins {
+		if _, err := keys.Open(access.PINPurpose, sealed); err != nil {
+			shut++
+		}
+	}
+	return shut
+}

@@ -1,0 +1,85 @@
+package doctor
+
+import (
+	"crypto/tls"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/config"
+)
+
+// production reports whether nothing of a demonstration may be in force; it is the condition that `serve` applies.
+func (d *exam) production() bool { return !d.settings.Demo() || len(d.settings.Exposed()) > 0 }
+
+func loopbackHost(u *url.URL) bool { return config.Loopback(net.JoinHostPort(u.Hostname(), "0")) }
+
+func (d *exam) examineSettings() {
+	var problems []error
+	if joined, ok := d.settings.Check().(interface{ Unwrap() []error }); ok {
+		problems = joined.Unwrap()
+	}
+	for _, err := range problems {
+		d.fail("settings", err.Error(), "yeolda config shows where a value comes from")
+	}
+	if len(problems) == 0 {
+		d.ok("settings", "complete and consistent")
+	}
+	switch demo := d.settings.DemoSecrets(); {
+	case len(demo) > 0:
+		d.warn("secrets", "demo secrets are in force: "+strings.Join(demo, ", "), "set secrets of your own and YEOLDA_MODE=production before customers use the service")
+	default:
+		d.ok("secrets", "no demo secret is in force")
+	}
+	if d.production() && !d.settings.Log.AuditHeadURL.Set() {
+		d.warn("audit", "no head of the audit log leaves this machine by the hour", "set YEOLDA_AUDIT_HEAD_URL to a receiver on another machine, see deploy/README.md, Evidence")
+	}
+	if !config.Loopback(d.settings.HTTP.MetricsAddr) {
+		d.warn("settings", "metrics and profiles are served at "+d.settings.HTTP.MetricsAddr, "keep that address inside a private network")
+	}
+	for _, name := range config.UnknownVariables() {
+		d.warn("settings", name+" is not a setting", "yeolda serve --help lists them all")
+	}
+}
+
+// examineSite checks the requirements of customers' browsers.
+func (d *exam) examineSite() {
+	u, err := url.Parse(d.settings.HTTP.PublicURL)
+	if err != nil {
+		return // reported with the settings
+	}
+	loopback := loopbackHost(u)
+	switch {
+	case u.Scheme == "http" && !loopback && d.settings.HTTP.CookieSecure:
+		d.fail("site", d.settings.HTTP.PublicURL+" is not HTTPS: browsers will not send the session cookie", "put a proxy with TLS in front and set YEOLDA_PUBLIC_URL to its https:// address")
+	case loopback && d.production():
+		d.warn("site", "links in messages lead to "+d.settings.HTTP.PublicURL, "set YEOLDA_PUBLIC_URL to the address customers use")
+	default:
+		d.ok("site", d.settings.HTTP.PublicURL)
+	}
+}
+
+func (d *exam) examineCertificate() {
+	mqtt := d.settings.MQTT
+	if mqtt.TLSAddr == "" || mqtt.TLSCert == "" || mqtt.TLSKey == "" {
+		return
+	}
+	pair, err := tls.LoadX509KeyPair(mqtt.TLSCert, mqtt.TLSKey)
+	if err != nil {
+		d.fail("certificate", err.Error(), "check YEOLDA_TLS_CERT and YEOLDA_TLS_KEY")
+		return
+	}
+	d.examineExpiry("of the MQTT listener", pair.Leaf.NotAfter)
+}
+
+func (d *exam) examineExpiry(which string, end time.Time) {
+	switch left := time.Until(end); {
+	case left < 0:
+		d.fail("certificate", which+" expired on "+when(end), "renew it: nobody can connect")
+	case left < certificateNotice:
+		d.warn("certificate", which+" expires on "+when(end), "renew it, and find out why that did not happen by itself")
+	default:
+		d.ok("certificate", which+" is valid until "+when(end))
+	}
+}
