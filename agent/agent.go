@@ -32,8 +32,8 @@ const (
 
 // Run runs the agent. It first de-energises every lock, then serves the cloud until ctx is done, de-energises every lock
 // again and disconnects. It returns an error if the config or the board is invalid, or if a relay line that worked has failed
-// for ten seconds: a restarted agent requests it afresh. All other failures are reported to the cloud, and the agent keeps
-// running.
+// for ten seconds: a restarted agent requests it afresh. It returns ErrSettings when it is to be started again with other
+// settings. All other failures are reported to the cloud, and the agent keeps running.
 func Run(ctx context.Context, config Config, board Board) error {
 	brokers, err := config.validate()
 	if err != nil {
@@ -44,7 +44,7 @@ func Run(ctx context.Context, config Config, board Board) error {
 	}
 	config = config.withDefaults()
 	log := config.Logger.With("branch", config.Branch)
-	a := &agent{ctx: ctx, config: config, log: log, bootID: rand.Text(), keys: keyring{file: config.KeyFile, username: config.Username, keys: config.GrantKeys}}
+	a := &agent{ctx: ctx, config: config, log: log, bootID: rand.Text(), wake: make(chan struct{}, 1), keys: keyring{file: config.KeyFile, username: config.Username, keys: config.GrantKeys}}
 	a.messages.Log, a.messages.Name = log, "decoding messages"
 	if err := a.keys.load(); err != nil {
 		log.Error("the keys of the credential are used", "error", err)
@@ -99,6 +99,8 @@ type agent struct {
 	messages condition.Condition                 // whether the cloud's messages can be decoded
 	epoch    atomic.Uint64                       // of keys
 	events   eventBuffer
+	settings settingsState
+	wake     chan struct{} // has supervise look at once
 }
 
 func (a *agent) run(ctx context.Context, info link.AgentInfo) error {
@@ -138,6 +140,8 @@ func (a *agent) receive(m link.Message) {
 		err = dispatch(m, func(u protocol.Update) { a.config.Update(a.ctx, u) })
 	case protocol.KindRekey:
 		err = dispatch(m, a.rekey)
+	case protocol.KindSettings:
+		err = dispatch(m, a.receiveSettings)
 	case protocol.KindBeacon, protocol.KindPassList, protocol.KindPassAck:
 		err = a.passes.receive(m)
 	case protocol.KindClimateCommand:
@@ -235,6 +239,9 @@ func (a *agent) secretAccepted(secret link.Secret) {
 // current returns the changing parts of the status.
 func (a *agent) current() link.Current {
 	c := link.Current{SelfTest: a.selfTests(), Contacts: a.doors.Contacts(), KeyEpoch: a.epoch.Load(), Update: a.config.UpdateStatus()}
+	if a.config.Settings != nil {
+		c.Settings = a.config.Settings.Status()
+	}
 	if a.passes != nil {
 		applied := a.passes.controller.Applied()
 		c.SealKey, c.Passes = a.passes.controller.SealKey(), &applied
@@ -244,11 +251,15 @@ func (a *agent) current() link.Current {
 
 // selfTests returns the state of the hardware and of the machine.
 func (a *agent) selfTests() []protocol.SelfTest {
+	return append(a.hardwareTests(), a.config.SelfTest()...)
+}
+
+func (a *agent) hardwareTests() []protocol.SelfTest {
 	tests := a.doors.SelfTests()
 	if a.passes != nil {
 		tests = append(tests, a.passes.selfTests()...)
 	}
-	return append(tests, a.config.SelfTest()...)
+	return tests
 }
 
 // supervise feeds the watchdog unless a driver hangs, publishes changes of the self-tests, and returns an error if a relay
@@ -270,10 +281,14 @@ func (a *agent) supervise(ctx context.Context) error {
 			a.link.Refresh()
 		}
 		a.config.Health(Health{Connected: a.link.Connected(), Failed: failed(tests)})
+		if a.superviseSettings() {
+			return ErrSettings
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case <-a.wake:
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/yeolda/yeolda/agent/internal/link"
 	"github.com/yeolda/yeolda/agent/internal/pass"
+	"github.com/yeolda/yeolda/agent/settings"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -46,6 +47,9 @@ type Config struct {
 	// one, for the status; a change is published within two seconds. Both may be nil.
 	Update       func(ctx context.Context, m protocol.Update)
 	UpdateStatus func() *protocol.UpdateStatus
+
+	// Settings keeps the settings that the cloud sends; nil: the agent takes none.
+	Settings *settings.Keeper
 
 	Health func(Health) // called every two seconds; may be nil
 	Alive  func()       // called every two seconds while all relay lines respond, to feed a watchdog; may be nil

@@ -54,6 +54,8 @@ func samples() map[string]Message {
 		"credential-rotate": Rekey{Rotation: sampleNonce},
 		"credential-new": Rekeyed{Rotation: sampleNonce, PublicKey: base64.StdEncoding.EncodeToString(sampleKey.Public().(ed25519.PublicKey)),
 			PasswordHash: base64.StdEncoding.EncodeToString(make([]byte, 32))},
+		"settings":       sampleSettings(),
+		"settings-file":  SettingsFile{Base: 3, Text: sampleSettings().Text},
 		"heartbeat":      Heartbeat{BootID: "b1", Connection: 2, UptimeMs: 65000},
 		"status-offline": Status{State: Offline, BootID: "b1", Connection: 2},
 		"status-online": Status{State: Online, BootID: "b1", Connection: 2, AgentVersion: "1.0.0", StartedAt: at,
@@ -67,6 +69,10 @@ func samples() map[string]Message {
 			SelfTest: []SelfTest{{Name: "relay front_1", OK: true}, {Name: "relay room_3", Detail: "was energised at start"}},
 			Contacts: []Contact{{Device: "room_3", Open: true, ForMs: 4200}}, KeyEpoch: 2,
 			Update: &UpdateStatus{Version: "1.2.0", State: UpdateRolledBack, Detail: "no connection"},
+		},
+		"status-with-settings": Status{State: Online, BootID: "b1", Connection: 2,
+			Inventory: &Inventory{Doors: []Door{}, AirConditioners: []AirConditioner{}, Sensors: []string{}},
+			Settings:  &SettingsStatus{Version: 3, Highest: 5, Trial: 5, Ended: &SettingsOutcome{4, SettingsRolledBack, "not connected within 2m0s"}},
 		},
 		"beacon":          sampleBeacon(),
 		"pass-list":       samplePasses(),
@@ -113,6 +119,10 @@ func decodeAs(m Message, payload []byte) (Message, error) {
 		return Decode[Rekey](payload)
 	case Rekeyed:
 		return Decode[Rekeyed](payload)
+	case Settings:
+		return Decode[Settings](payload)
+	case SettingsFile:
+		return Decode[SettingsFile](payload)
 	case Heartbeat:
 		return Decode[Heartbeat](payload)
 	case Status:

@@ -101,6 +101,20 @@
 // These kinds exist only on the topics of a credential. The cloud sends lists with passes to the active agent only, and an empty
 // list to one that is no longer active: a standby agent has no passes and no key of codes, so it opens nothing by pass.
 //
+// # Settings
+//
+// The cloud may replace the settings of an agent. A mistake must not cost the connection, so the agent decides:
+//
+//	cloud                                             agent
+//	  │  settings {version, text, signature}            │
+//	  ├────────────────────────────────────────────────►│  signature right? version higher? no mistake? store as a trial
+//	  │                 status {settings: {trial: 5}}   │
+//	  │◄────────────────────────────────────────────────┤  restart with it
+//	  │              status {settings: {version: 5}}    │
+//	  │◄────────────────────────────────────────────────┤  connected for a while: in use
+//
+// If the agent is not connected in time, it returns to the settings before, and the status then names the version with its reason.
+//
 // # Grant keys
 //
 // The agent accepts grants signed with the keys of its credential, or of the [KeyList] with the highest epoch that it has

@@ -42,6 +42,8 @@ type Status struct {
 	KeyEpoch     uint64     `json:"keyEpoch,omitempty"` // of the grant keys in use; see KeyList
 	// Update is the last update that the agent was asked for, unless it runs that version.
 	Update *UpdateStatus `json:"update,omitempty"`
+	// Settings is nil if the agent takes no settings from the cloud.
+	Settings *SettingsStatus `json:"settings,omitempty"`
 	// SealKey is the agent's X25519 public key (base64, standard, with padding), to which the key of the one-time codes is
 	// sealed; see PassList. It is empty if the agent judges no passes.
 	SealKey string         `json:"sealKey,omitempty"`
@@ -123,6 +125,9 @@ func (m Status) Validate() error {
 	}
 	if m.Update != nil {
 		err = errors.Join(err, m.Update.validate())
+	}
+	if m.Settings != nil {
+		err = errors.Join(err, m.Settings.validate())
 	}
 	if m.SealKey != "" {
 		err = errors.Join(err, checkBytes("sealKey", m.SealKey, sealKeySize))

@@ -29,6 +29,8 @@ const (
 	KindUpdate          Kind = "update"
 	KindRekey           Kind = "credential/rotate"
 	KindRekeyed         Kind = "credential/new"
+	KindSettings        Kind = "settings"
+	KindSettingsFile    Kind = "settings/file"
 	KindStatus          Kind = "status"
 	KindHeartbeat       Kind = "heartbeat"
 	KindTelemetry       Kind = "telemetry"
@@ -62,6 +64,8 @@ var rules = [...]rule{
 	{kind: KindUpdate, own: true},
 	{kind: KindRekey, own: true},
 	{kind: KindRekeyed, fromAgent: true, qos: 1, own: true},
+	{kind: KindSettings, own: true},
+	{kind: KindSettingsFile, fromAgent: true, qos: 1, own: true},
 	{kind: KindStatus, fromAgent: true, qos: 1, retained: true},
 	{kind: KindHeartbeat, fromAgent: true, qos: 1},
 	{kind: KindTelemetry, fromAgent: true, qos: 1},

@@ -107,6 +107,52 @@ type AgentCredential struct {
 	Version *string `json:"version"`
 }
 
+// AgentSettings defines model for AgentSettings.
+type AgentSettings struct {
+	CreatedAt string  `json:"createdAt"`
+	CreatedBy string  `json:"createdBy"`
+	Detail    *string `json:"detail"`
+
+	// Settings TOML.
+	Settings string `json:"settings"`
+
+	// State asked: sent until the agent answers; refused: the agent found a mistake; rolled-back: with it the agent did not reach the service, or did worse; replaced: was in use; superseded: a later version came before the answer.
+	State   AgentSettingsState `json:"state"`
+	StateAt string             `json:"stateAt"`
+	Version int                `json:"version"`
+}
+
+// AgentSettingsList defines model for AgentSettingsList.
+type AgentSettingsList struct {
+	Versions []AgentSettingsVersion `json:"versions"`
+}
+
+// AgentSettingsNumber defines model for AgentSettingsNumber.
+type AgentSettingsNumber struct {
+	Version int `json:"version"`
+}
+
+// AgentSettingsState asked: sent until the agent answers; refused: the agent found a mistake; rolled-back: with it the agent did not reach the service, or did worse; replaced: was in use; superseded: a later version came before the answer.
+type AgentSettingsState = string
+
+// AgentSettingsVersion defines model for AgentSettingsVersion.
+type AgentSettingsVersion struct {
+	CreatedAt string `json:"createdAt"`
+
+	// CreatedBy The author; agent: and a user name if the file was edited on the machine.
+	CreatedBy string `json:"createdBy"`
+
+	// Detail Why the agent refused the version or returned to the one before.
+	Detail *string `json:"detail"`
+
+	// State asked: sent until the agent answers; refused: the agent found a mistake; rolled-back: with it the agent did not reach the service, or did worse; replaced: was in use; superseded: a later version came before the answer.
+	State AgentSettingsState `json:"state"`
+
+	// StateAt When the state began.
+	StateAt string `json:"stateAt"`
+	Version int    `json:"version"`
+}
+
 // AirReport defines model for AirReport.
 type AirReport struct {
 	Rows []AirRow `json:"rows"`
@@ -2847,6 +2893,15 @@ type SlotsV1Params struct {
 	BaseHour string     `form:"base_hour" json:"base_hour"`
 }
 
+// ChangeAgentSettingsJSONBody defines parameters for ChangeAgentSettings.
+type ChangeAgentSettingsJSONBody struct {
+	// Base The last version that the author knew; 0 if there was none.
+	Base int `json:"base"`
+
+	// Settings The settings file of the agent, in TOML, up to 24576 bytes. Never the credential of the agent.
+	Settings string `json:"settings"`
+}
+
 // ListAlertsParams defines parameters for ListAlerts.
 type ListAlertsParams struct {
 	Branch *string `form:"branch,omitempty" json:"branch,omitempty"`
@@ -3191,6 +3246,9 @@ type ConfirmPaymentJSONRequestBody = ConfirmRequest
 
 // HoldJSONRequestBody defines body for Hold for application/json ContentType.
 type HoldJSONRequestBody = HoldRequest
+
+// ChangeAgentSettingsJSONRequestBody defines body for ChangeAgentSettings for application/json ContentType.
+type ChangeAgentSettingsJSONRequestBody ChangeAgentSettingsJSONBody
 
 // ChangeAlertContactsJSONRequestBody defines body for ChangeAlertContacts for application/json ContentType.
 type ChangeAlertContactsJSONRequestBody = AlertContacts
@@ -3862,6 +3920,30 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v2/admin/agents/{username}/rotate (the `RotateAgent` operationId).
 	RotateAgent(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListAgentSettings The versions of an agent's settings, the newest first. The last hundred are kept.
+	//
+	// Corresponds with GET /v2/admin/agents/{username}/settings (the `ListAgentSettings` operationId).
+	ListAgentSettings(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangeAgentSettingsWithBody Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v2/admin/agents/{username}/settings (the `ChangeAgentSettings` operationId).
+	ChangeAgentSettingsWithBody(ctx context.Context, username string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ChangeAgentSettings Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v2/admin/agents/{username}/settings (the `ChangeAgentSettings` operationId).
+	ChangeAgentSettings(ctx context.Context, username string, body ChangeAgentSettingsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowAgentSettings A version of an agent's settings.
+	//
+	// Corresponds with GET /v2/admin/agents/{username}/settings/{version} (the `ShowAgentSettings` operationId).
+	ShowAgentSettings(ctx context.Context, username string, version int, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ShowAlertContacts The contacts of the headquarters for alerts. Without any, YEOLDA_HQ_EMAIL and YEOLDA_DISCORD_WEBHOOK_URL receive them.
 	//
@@ -5610,6 +5692,70 @@ func (c *Client) ActivateAgent(ctx context.Context, username string, reqEditors 
 // Corresponds with POST /v2/admin/agents/{username}/rotate (the `RotateAgent` operationId).
 func (c *Client) RotateAgent(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRotateAgentRequest(c.Server, username)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListAgentSettings The versions of an agent's settings, the newest first. The last hundred are kept.
+//
+// Corresponds with GET /v2/admin/agents/{username}/settings (the `ListAgentSettings` operationId).
+func (c *Client) ListAgentSettings(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListAgentSettingsRequest(c.Server, username)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangeAgentSettingsWithBody Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v2/admin/agents/{username}/settings (the `ChangeAgentSettings` operationId).
+func (c *Client) ChangeAgentSettingsWithBody(ctx context.Context, username string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeAgentSettingsRequestWithBody(c.Server, username, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ChangeAgentSettings Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v2/admin/agents/{username}/settings (the `ChangeAgentSettings` operationId).
+func (c *Client) ChangeAgentSettings(ctx context.Context, username string, body ChangeAgentSettingsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewChangeAgentSettingsRequest(c.Server, username, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowAgentSettings A version of an agent's settings.
+//
+// Corresponds with GET /v2/admin/agents/{username}/settings/{version} (the `ShowAgentSettings` operationId).
+func (c *Client) ShowAgentSettings(ctx context.Context, username string, version int, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowAgentSettingsRequest(c.Server, username, version)
 	if err != nil {
 		return nil, err
 	}
@@ -9644,6 +9790,128 @@ func NewRotateAgentRequest(server string, username string) (*http.Request, error
 	}
 
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListAgentSettingsRequest constructs an http.Request for the ListAgentSettings method
+func NewListAgentSettingsRequest(server string, username string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "username", username, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/agents/%s/settings", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewChangeAgentSettingsRequest calls the generic ChangeAgentSettings builder with application/json body
+func NewChangeAgentSettingsRequest(server string, username string, body ChangeAgentSettingsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewChangeAgentSettingsRequestWithBody(server, username, "application/json", bodyReader)
+}
+
+// NewChangeAgentSettingsRequestWithBody constructs an http.Request for the ChangeAgentSettings method, with any body, and a specified content type
+func NewChangeAgentSettingsRequestWithBody(server string, username string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "username", username, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/agents/%s/settings", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewShowAgentSettingsRequest constructs an http.Request for the ShowAgentSettings method
+func NewShowAgentSettingsRequest(server string, username string, version int) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "username", username, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "version", version, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "integer", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/agents/%s/settings/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -16008,6 +16276,34 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v2/admin/agents/{username}/rotate (the `RotateAgent` operationId).
 	RotateAgentWithResponse(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*RotateAgentResponse, error)
 
+	// ListAgentSettingsWithResponse The versions of an agent's settings, the newest first. The last hundred are kept.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/admin/agents/{username}/settings (the `ListAgentSettings` operationId).
+	ListAgentSettingsWithResponse(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*ListAgentSettingsResponse, error)
+
+	// ChangeAgentSettingsWithBodyWithResponse Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v2/admin/agents/{username}/settings (the `ChangeAgentSettings` operationId).
+	ChangeAgentSettingsWithBodyWithResponse(ctx context.Context, username string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeAgentSettingsResponse, error)
+
+	// ChangeAgentSettingsWithResponse Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v2/admin/agents/{username}/settings (the `ChangeAgentSettings` operationId).
+	ChangeAgentSettingsWithResponse(ctx context.Context, username string, body ChangeAgentSettingsJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeAgentSettingsResponse, error)
+
+	// ShowAgentSettingsWithResponse A version of an agent's settings.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/admin/agents/{username}/settings/{version} (the `ShowAgentSettings` operationId).
+	ShowAgentSettingsWithResponse(ctx context.Context, username string, version int, reqEditors ...RequestEditorFn) (*ShowAgentSettingsResponse, error)
+
 	// ShowAlertContactsWithResponse The contacts of the headquarters for alerts. Without any, YEOLDA_HQ_EMAIL and YEOLDA_DISCORD_WEBHOOK_URL receive them.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -17933,6 +18229,81 @@ func (r RotateAgentResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r RotateAgentResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListAgentSettingsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data AgentSettingsList `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ListAgentSettingsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListAgentSettingsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ChangeAgentSettingsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data AgentSettingsNumber `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ChangeAgentSettingsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ChangeAgentSettingsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ShowAgentSettingsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data AgentSettings `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowAgentSettingsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowAgentSettingsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -21551,6 +21922,58 @@ func (c *ClientWithResponses) RotateAgentWithResponse(ctx context.Context, usern
 	return ParseRotateAgentResponse(rsp)
 }
 
+// ListAgentSettingsWithResponse The versions of an agent's settings, the newest first. The last hundred are kept.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/admin/agents/{username}/settings (the `ListAgentSettings` operationId).
+func (c *ClientWithResponses) ListAgentSettingsWithResponse(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*ListAgentSettingsResponse, error) {
+	rsp, err := c.ListAgentSettings(ctx, username, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListAgentSettingsResponse(rsp)
+}
+
+// ChangeAgentSettingsWithBodyWithResponse Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v2/admin/agents/{username}/settings (the `ChangeAgentSettings` operationId).
+func (c *ClientWithResponses) ChangeAgentSettingsWithBodyWithResponse(ctx context.Context, username string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeAgentSettingsResponse, error) {
+	rsp, err := c.ChangeAgentSettingsWithBody(ctx, username, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangeAgentSettingsResponse(rsp)
+}
+
+// ChangeAgentSettingsWithResponse Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v2/admin/agents/{username}/settings (the `ChangeAgentSettings` operationId).
+func (c *ClientWithResponses) ChangeAgentSettingsWithResponse(ctx context.Context, username string, body ChangeAgentSettingsJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeAgentSettingsResponse, error) {
+	rsp, err := c.ChangeAgentSettings(ctx, username, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseChangeAgentSettingsResponse(rsp)
+}
+
+// ShowAgentSettingsWithResponse A version of an agent's settings.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/admin/agents/{username}/settings/{version} (the `ShowAgentSettings` operationId).
+func (c *ClientWithResponses) ShowAgentSettingsWithResponse(ctx context.Context, username string, version int, reqEditors ...RequestEditorFn) (*ShowAgentSettingsResponse, error) {
+	rsp, err := c.ShowAgentSettings(ctx, username, version, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowAgentSettingsResponse(rsp)
+}
+
 // ShowAlertContactsWithResponse The contacts of the headquarters for alerts. Without any, YEOLDA_HQ_EMAIL and YEOLDA_DISCORD_WEBHOOK_URL receive them.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -24565,6 +24988,90 @@ func ParseRotateAgentResponse(rsp *http.Response) (*RotateAgentResponse, error) 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest NoData
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListAgentSettingsResponse parses an HTTP response from a ListAgentSettingsWithResponse call
+func ParseListAgentSettingsResponse(rsp *http.Response) (*ListAgentSettingsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListAgentSettingsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data AgentSettingsList `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseChangeAgentSettingsResponse parses an HTTP response from a ChangeAgentSettingsWithResponse call
+func ParseChangeAgentSettingsResponse(rsp *http.Response) (*ChangeAgentSettingsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ChangeAgentSettingsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data AgentSettingsNumber `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseShowAgentSettingsResponse parses an HTTP response from a ShowAgentSettingsWithResponse call
+func ParseShowAgentSettingsResponse(rsp *http.Response) (*ShowAgentSettingsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowAgentSettingsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data AgentSettings `json:"data"`
+		}
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "f91334ad51b8fb1e28e8e858abe14850f8919301b07524bcfc14132aed034570"
+const Contract = "0adf17a894ae4b2dfab96fbc4f7995774594295433c023b037ed5cb1ae4006ae"

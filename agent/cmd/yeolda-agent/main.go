@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,15 +101,8 @@ func (c *checkCommand) Run() error {
 	settings, err := config.ReadSettings(c.Settings)
 	credentials, credentialsErr := config.ReadCredentials(c.Credentials)
 	err = errors.Join(err, credentialsErr)
-	if _, urlErr := link.ParseURLs(cmp.Or(settings.Broker, credentials.Broker)); urlErr != nil {
-		err = errors.Join(err, urlErr)
-	}
-	_, caErr := config.TLS(cmp.Or(settings.CA, credentials.CA), nil)
 	_, problems := newBoard(settings)
-	for _, p := range problems {
-		err = errors.Join(err, p)
-	}
-	return errors.Join(err, caErr)
+	return errors.Join(err, checkOutside(settings, credentials), join(problems))
 }
 
 type doctorCommand struct{ files }

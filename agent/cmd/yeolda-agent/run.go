@@ -20,6 +20,7 @@ import (
 	"github.com/yeolda/yeolda/agent/internal/link"
 	"github.com/yeolda/yeolda/agent/internal/rpi"
 	"github.com/yeolda/yeolda/agent/internal/systemd"
+	cloudsettings "github.com/yeolda/yeolda/agent/settings"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -32,13 +33,25 @@ const waitInterval = 5 * time.Second
 type runCommand struct {
 	files
 	Broker string `env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Instead of the broker in the settings; several of a pool with commas or spaces."`
+
+	SettingsTrial time.Duration `hidden:"" env:"YEOLDA_AGENT_SETTINGS_TRIAL" help:"How long settings of the cloud may take until they have reached it."`
 }
 
-// Run runs the agent until the context is done. Invalid settings never keep it from running: the valid sections, and the last
-// valid settings for the others, stay in use, and the status reports the problems.
+// Run runs the agent until the context is done, and starts the program again when other settings are to be used.
 func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
+	err := c.run(ctx, log)
+	if errors.Is(err, agent.ErrSettings) {
+		return restart(log)
+	}
+	return err
+}
+
+// run runs the agent until the context is done, or returns agent.ErrSettings. Invalid settings never keep it from running: the valid
+// sections, and the last valid settings for the others, stay in use, and the status reports the problems.
+func (c *runCommand) run(ctx context.Context, log *slog.Logger) (err error) {
 	lockMemory(log)
-	settings, problems := config.LoadSettings(c.Settings, c.savedSettings())
+	keeper := c.keeper(log)
+	settings, problems := c.load(keeper)
 	// The locks first: they are de-energised before anything else can fail.
 	board, more := newBoard(settings)
 	problems = append(problems, more...)
@@ -46,18 +59,23 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 	notify := func(state string) { manager.Set(systemd.Notify(state)) }
 	// Ready means that the locks are idle, not that there is a network: a branch starts without one.
 	ready := sync.OnceFunc(func() { notify(systemd.Ready) })
-	defer notify(systemd.Stopping)
+	defer func() {
+		if !errors.Is(err, agent.ErrSettings) {
+			notify(systemd.Stopping)
+		}
+	}()
 	alive := func() { ready(); notify(systemd.Watchdog) }
 
 	id, err := c.awaitIdentity(ctx, settings, alive, log)
 	if err != nil {
 		return err
 	}
+	keeper.Enrolled(protocol.Agent{Branch: id.credentials.Branch, Username: id.credentials.Username})
 	problems = append(problems, id.problems...)
 	for _, p := range problems {
 		log.Error("settings", "error", p)
 	}
-	save := sync.OnceFunc(func() { c.saveSettings(log) })
+	save := sync.OnceFunc(func() { c.saveSettings(keeper, log) })
 	health := health{file: c.stateFile("health")}
 	updater := c.updater(log)
 	return agent.Run(ctx, agent.Config{
@@ -65,7 +83,7 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 		Key: id.credentials.Key, SecretFile: c.stateFile("secrets.json"),
 		GrantKeys: id.credentials.GrantKeys, KeyFile: c.stateFile("keys.json"),
 		BrokerURL: id.broker, TLS: id.tls, AddressFile: c.stateFile("address"), PassDir: c.stateFile("passes"), Version: release(), Logger: log,
-		Alive: alive, Update: updater.Ask, UpdateStatus: updater.Status,
+		Alive: alive, Update: updater.Ask, UpdateStatus: updater.Status, Settings: keeper,
 		Health: func(h agent.Health) {
 			if err := health.write(h); err != nil {
 				log.Debug("health", "error", err)
@@ -131,7 +149,11 @@ func (c *runCommand) identity(settings config.Settings) (id identity, err error)
 
 // newBoard connects the hardware. Parts that cannot be used become problems.
 func newBoard(settings config.Settings) (agent.Board, []config.Problem) {
-	board := agent.Board{Locks: rpi.Locks(settings.Doors), Keypads: rpi.Keypads(settings.Doors)}
+	return complete(agent.Board{Locks: rpi.Locks(settings.Doors), Keypads: rpi.Keypads(settings.Doors)}, settings)
+}
+
+// complete adds everything but doors to a board.
+func complete(board agent.Board, settings config.Settings) (agent.Board, []config.Problem) {
 	sys := os.DirFS("/sys")
 	var problems []config.Problem
 	units, err := rpi.AirConditioners(settings.AirConditioners, sys)
@@ -203,18 +225,15 @@ func (f *files) stateFile(name string) string {
 func (f *files) savedSettings() string { return f.stateFile("settings.toml") }
 
 // saveSettings keeps a copy of settings that have worked.
-func (f *files) saveSettings(log *slog.Logger) {
-	text, err := os.ReadFile(f.Settings)
-	if err != nil || f.State == "" {
+func (f *files) saveSettings(keeper *cloudsettings.Keeper, log *slog.Logger) {
+	text, _ := keeper.Text()
+	if f.State == "" {
 		return
 	}
-	if saved, err := os.ReadFile(f.savedSettings()); err == nil && string(saved) == string(text) {
+	if saved, err := os.ReadFile(f.savedSettings()); err == nil && string(saved) == text {
 		return
 	}
-	if _, err := config.ParseSettings(text); err != nil {
-		return // changed since the start
-	}
-	if err := replace(f.savedSettings(), text, 0o600); err != nil {
+	if err := replace(f.savedSettings(), []byte(text), 0o600); err != nil {
 		log.Warn("settings not saved", "error", err)
 	}
 }

@@ -217,6 +217,24 @@ func (c *Controller) Deny(m protocol.Deny) {
 	}
 }
 
+// Idle reports whether no lock is driven and no claim waits for its grant: a restart now ends no pulse and loses no request.
+func (c *Controller) Idle() bool {
+	for _, d := range c.order {
+		if d.driven() {
+			return false
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	for _, r := range c.requests.byID {
+		if !r.decided && r.nonce != "" && now.Sub(r.claimedAt) <= protocol.GrantAge {
+			return false
+		}
+	}
+	return true
+}
+
 // Close accepts no further requests, waits until the drives in progress are confirmed, and de-energises every line.
 func (c *Controller) Close() {
 	c.mu.Lock()

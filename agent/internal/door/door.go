@@ -406,6 +406,13 @@ func (d *door) inUse() bool {
 	return !d.since.IsZero() || time.Since(d.released) < senseDelay
 }
 
+// driven reports whether a pulse has begun and has not ended.
+func (d *door) driven() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.since.IsZero() || !d.turnAt.IsZero()
+}
+
 func (d *door) isLost() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

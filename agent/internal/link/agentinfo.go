@@ -25,6 +25,7 @@ type Current struct {
 	SealKey  string
 	Passes   *protocol.AppliedPasses
 	Update   *protocol.UpdateStatus
+	Settings *protocol.SettingsStatus
 }
 
 func (a AgentInfo) status(connection uint32) protocol.Status {
@@ -34,7 +35,7 @@ func (a AgentInfo) status(connection uint32) protocol.Status {
 	}
 	if a.Current != nil {
 		c := a.Current()
-		s.SelfTest, s.Contacts, s.KeyEpoch, s.SealKey, s.Passes, s.Update = c.SelfTest, c.Contacts, c.KeyEpoch, c.SealKey, c.Passes, c.Update
+		s.SelfTest, s.Contacts, s.KeyEpoch, s.SealKey, s.Passes, s.Update, s.Settings = c.SelfTest, c.Contacts, c.KeyEpoch, c.SealKey, c.Passes, c.Update, c.Settings
 	}
 	return s
 }

@@ -53,8 +53,11 @@ func (devices) Announced(context.Context, []device.Announcement) error          
 func (devices) Telemetry(context.Context, []postgres.Telemetry) error                    { return nil }
 func (devices) Commanded(context.Context, protocol.Agent, protocol.ClimateResult) error  { return nil }
 func (devices) Measured(context.Context, protocol.Agent, protocol.SensorsReadings) error { return nil }
-func (devices) Rekeyed(context.Context, protocol.Agent, protocol.Rekeyed) error          { return nil }
-func (devices) TakenOver(context.Context, protocol.Agent) error                          { return nil }
+func (devices) SettingsFile(context.Context, protocol.Agent, protocol.SettingsFile) error {
+	return nil
+}
+func (devices) Rekeyed(context.Context, protocol.Agent, protocol.Rekeyed) error { return nil }
+func (devices) TakenOver(context.Context, protocol.Agent) error                 { return nil }
 
 func build(t testing.TB) *house {
 	t.Helper()

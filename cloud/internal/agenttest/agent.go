@@ -86,6 +86,7 @@ type Agent struct {
 	entries   []protocol.PassEntry
 	acked     []protocol.PassAck
 	beacons   []protocol.Beacon
+	settings  protocol.Settings // in use
 	startedAt time.Time
 	changed   chan struct{} // closed and replaced whenever one of the fields above changes
 	gone      chan struct{}
@@ -240,7 +241,13 @@ func (a *Agent) Answer() protocol.Rekeyed {
 // status returns the status of the agent.
 func (a *Agent) status() protocol.Status {
 	return protocol.Status{State: protocol.Online, BootID: a.cfg.BootID, Connection: a.cfg.Connection, AgentVersion: "test",
-		StartedAt: a.startedAt, Inventory: &a.cfg.Inventory, KeyEpoch: a.KeyEpoch(), SealKey: a.sealed.announced()}
+		StartedAt: a.startedAt, Inventory: &a.cfg.Inventory, KeyEpoch: a.KeyEpoch(), SealKey: a.sealed.announced(), Settings: a.settingsStatus()}
+}
+
+func (a *Agent) settingsStatus() *protocol.SettingsStatus {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return &protocol.SettingsStatus{Version: a.settings.Version, Highest: a.settings.Version}
 }
 
 // KeyEpoch returns the epoch of the key list in use.

@@ -55,6 +55,10 @@ func (a *Agent) receive(ctx context.Context, p *paho.Publish) {
 		if m, err := protocol.Decode[protocol.Rekey](p.Payload); err == nil {
 			a.rekey(m)
 		}
+	case protocol.KindSettings:
+		if m, err := protocol.Decode[protocol.Settings](p.Payload); err == nil {
+			a.use(m)
+		}
 	case protocol.KindPassList:
 		if m, err := protocol.Decode[protocol.PassList](p.Payload); err == nil {
 			a.lease(m)
@@ -121,6 +125,16 @@ func (a *Agent) trust(list protocol.KeyList) {
 	a.note(func() {
 		if err == nil && list.Epoch > a.epoch && list.Verify(a.keys...) == nil {
 			a.keys, a.epoch = keys, list.Epoch
+		}
+	})
+	_ = a.Publish(a.status())
+}
+
+// use takes settings without a trial.
+func (a *Agent) use(m protocol.Settings) {
+	a.note(func() {
+		if m.Version > a.settings.Version && m.Verify(a.agent(), a.keys...) == nil {
+			a.settings = m
 		}
 	})
 	_ = a.Publish(a.status())

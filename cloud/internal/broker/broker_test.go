@@ -97,6 +97,10 @@ func (v *verbs) Measured(_ context.Context, from protocol.Agent, m protocol.Sens
 
 func (v *verbs) Rekeyed(context.Context, protocol.Agent, protocol.Rekeyed) error { return nil }
 
+func (v *verbs) SettingsFile(context.Context, protocol.Agent, protocol.SettingsFile) error {
+	return nil
+}
+
 func (v *verbs) TakenOver(_ context.Context, agent protocol.Agent) error {
 	v.takeovers <- agent
 	return nil

@@ -33,6 +33,8 @@ type Devices interface {
 	TakenOver(ctx context.Context, agent protocol.Agent) error
 	// Rekeyed handles the new secrets of a credential.
 	Rekeyed(ctx context.Context, from protocol.Agent, secrets protocol.Rekeyed) error
+	// SettingsFile handles settings that were edited on the machine of an agent.
+	SettingsFile(ctx context.Context, from protocol.Agent, file protocol.SettingsFile) error
 }
 
 // Passes handles the messages of agents with keypads. Calls of Announced, Applied and Entry for one branch are sequential and
@@ -118,7 +120,7 @@ func newInbox(doors Doors, devices Devices, climate Climate, passes Passes, log 
 func (i *inbox) put(d delivery) bool {
 	lane := i.urgent
 	switch d.kind {
-	case protocol.KindStatus, protocol.KindTelemetry, protocol.KindPassApplied, protocol.KindPassEntry, kindPresence, kindTakeover:
+	case protocol.KindStatus, protocol.KindTelemetry, protocol.KindPassApplied, protocol.KindPassEntry, protocol.KindSettingsFile, kindPresence, kindTakeover:
 		lane = i.steady[maphash.String(i.seed, d.from.Branch)%steadyLanes]
 	}
 	if i.reserve(d.from.Agent) {
@@ -243,7 +245,7 @@ func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
 			if m, err = protocol.Decode[protocol.Telemetry](d.payload); err == nil {
 				telemetry = append(telemetry, postgres.Telemetry{Agent: d.from.Agent, Telemetry: m})
 			}
-		case protocol.KindPassApplied, protocol.KindPassEntry:
+		case protocol.KindPassApplied, protocol.KindPassEntry, protocol.KindSettingsFile:
 			err = i.handle(ctx, d)
 		}
 		i.logError(ctx, d.from.Agent, d.kind, err)
@@ -287,6 +289,8 @@ func (i *inbox) handle(ctx context.Context, d delivery) error {
 		return decoded(ctx, d.payload, d.from, i.doors.Result)
 	case protocol.KindRekeyed:
 		return decoded(ctx, d.payload, d.from.Agent, i.devices.Rekeyed)
+	case protocol.KindSettingsFile:
+		return decoded(ctx, d.payload, d.from.Agent, i.devices.SettingsFile)
 	case protocol.KindClimateResult:
 		return decoded(ctx, d.payload, d.from.Agent, i.climate.Commanded)
 	case protocol.KindSensorsReadings:

@@ -111,7 +111,7 @@ func (r *remote) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 	request := &paho.Subscribe{}
 	for kind, filter := range protocol.CloudFilters() {
 		switch kind {
-		case protocol.KindDoorClaim, protocol.KindDoorResult, protocol.KindTelemetry, protocol.KindPassApplied, protocol.KindPassEntry:
+		case protocol.KindDoorClaim, protocol.KindDoorResult, protocol.KindTelemetry, protocol.KindPassApplied, protocol.KindPassEntry, protocol.KindSettingsFile:
 			filter = sharedBy + filter
 		}
 		request.Subscriptions = append(request.Subscriptions, paho.SubscribeOptions{Topic: filter, QoS: kind.QoS()})

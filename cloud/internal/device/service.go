@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,6 +34,8 @@ type Service struct {
 	Send func(to protocol.Peer, m protocol.Message) error
 	// OfferKeys sends an agent the key list that follows the one it has reported. Optional; see package grantkey.
 	OfferKeys func(agent protocol.Agent, next protocol.KeyList)
+	// SigningKey returns the key for messages to an agent that uses the key list of an epoch. Optional; see grantkey.Ring.
+	SigningKey func(ctx context.Context, epoch uint64) (ed25519.PrivateKey, error)
 }
 
 func (s *Service) now() time.Time {
@@ -50,11 +53,15 @@ func (s *Service) Run(ctx context.Context) error {
 	defer prune.Stop()
 	rekey := time.NewTicker(rekeyInterval)
 	defer rekey.Stop()
+	settings := time.NewTicker(settingsInterval)
+	defer settings.Stop()
 	for {
 		var err error
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-settings.C:
+			err = s.StepSettings(ctx)
 		case <-held.C:
 			err = errors.Join(s.markHeld(ctx), postgres.EndTakeovers(ctx, s.DB.Pool, s.now().Add(-takeoverTTL), s.now()))
 		case <-rekey.C:

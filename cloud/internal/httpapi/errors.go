@@ -15,6 +15,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/climate"
 	"github.com/yeolda/yeolda/cloud/internal/company"
+	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/enroll"
 	"github.com/yeolda/yeolda/cloud/internal/events"
 	"github.com/yeolda/yeolda/cloud/internal/gallery"
@@ -157,6 +158,9 @@ var table = []row{
 	{rollout.ErrNoPackage, 404, typeNotFound, "해당 버전의 패키지를 찾을 수 없습니다."},
 	{rollout.ErrOpen, 409, typeAlreadyExist, "이미 진행 중인 배포가 있습니다."},
 	{rollout.ErrNone, 404, typeNotFound, "진행 중인 배포를 찾을 수 없습니다."},
+	{device.ErrSettings, 400, typeIllegal, "설정(settings)은 제어 문자가 없는 24KB 이하의 텍스트여야 합니다."},
+	{device.ErrSettingsChanged, 409, typeConflict, "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."},
+	{device.ErrNoSettings, 404, typeNotFound, "해당 설정 버전을 찾을 수 없습니다."},
 	{backoffice.ErrNoAgent, 404, typeNotFound, "해당 장치를 찾을 수 없습니다."},
 	{booking.ErrNoAdministrator, 404, typeNotFound, "해당 관리자를 찾을 수 없습니다."},
 	{errMethod, 405, typeMethod, "허용되지 않은 요청 방식입니다."},

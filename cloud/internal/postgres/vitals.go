@@ -28,13 +28,14 @@ type Vitals struct {
 	OnlineBranches map[string]bool // branches that have ever had an agent
 	DoorRequests   []BranchDoors   // of branches with a request in the last six hours
 
-	DoctorChecks []DoctorCheck // last results
+	DoctorChecks []DoctorCheck  // last results
+	Settings     map[string]int // active agents by the state of their last settings; stuck: a connected agent has not answered for ten minutes
 
 	Failed map[string]error // figures that were not read, by name
 }
 
 // figures are the names of the figures that ReadVitals reads.
-var figures = []string{"reservations", "payments", "refunds", "messages", "jobs", "oldest", "totals", "work", "doctor", "branches"}
+var figures = []string{"reservations", "payments", "refunds", "messages", "jobs", "oldest", "totals", "work", "doctor", "branches", "settings"}
 
 // Figures returns the names of the figures, the keys of Vitals.Failed.
 func Figures() []string { return figures }
@@ -98,6 +99,11 @@ func ReadVitals(ctx context.Context, q Querier, now time.Time, timeout time.Dura
 		v.DoctorChecks, err = DoctorChecks(ctx, q)
 		return err
 	})
+	count("settings", &v.Settings, `
+		select case when s.state = 'asked' and a.online and s.state_at < $1::timestamptz - interval '10 minutes' then 'stuck' else s.state end, count(*)
+		from agent_credential a cross join lateral (
+			select state, state_at from agent_settings l where l.username = a.username order by version desc limit 1) s
+		where a.active and a.revoked_at is null group by 1`, now)
 	figure("branches", func(ctx context.Context) error {
 		return readBranches(ctx, q, &v, now)
 	})

@@ -232,7 +232,7 @@ func (s *Service) wire() error {
 		Alone: len(set.MQTT.BrokerURLs()) == 0,
 	}
 	s.climate = &climate.Service{DB: s.db, Log: s.log, Now: s.now}
-	s.devices = &device.Service{DB: s.db, Log: s.log, Now: s.now, OfferKeys: s.grantKeys.Offer}
+	s.devices = &device.Service{DB: s.db, Log: s.log, Now: s.now, OfferKeys: s.grantKeys.Offer, SigningKey: s.grantKeys.Signing}
 	s.passes = &pass.Service{DB: s.db, Keys: keys, GrantKeys: s.grantKeys, Log: s.log, Now: s.now}
 	if err := s.openLink(); err != nil {
 		return err

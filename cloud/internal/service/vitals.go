@@ -53,6 +53,7 @@ var (
 	checkedDesc     = describe("doctor_check_timestamp_seconds", "Time of the last run of each check of the installation.", "check")
 	branchOnline    = describe("branch_online", "Whether the agent of a branch is online; branches that never had an agent are omitted.", "branch")
 	branchDoors     = describe("branch_door_requests", "Ended door requests of a branch in the last 15 minutes and 6 hours, by state.", "branch", "window", "state")
+	settingsDesc    = describe("agent_settings", "Active agents by the state of their last settings; stuck: a connected agent has not answered for ten minutes.", "state")
 	writableDesc    = describe("database_writable", "Whether the last canary write of this replica was committed.")
 	diskFreeDesc    = describe("disk_free_bytes", "Free space on the disk of the private database.")
 	diskSizeDesc    = describe("disk_size_bytes", "Size of the disk of the private database.")
@@ -72,7 +73,7 @@ var (
 // Describe implements prometheus.Collector.
 func (v *vitals) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{reservationsDesc, paymentsDesc, refundsDesc, messagesDesc, jobsDesc, oldestDesc, differencesDesc, reconciledDesc,
-		branchesDesc, onlineDesc, scrapedDesc, figureDesc, successDesc, checkDesc, checkedDesc, branchOnline, branchDoors, writableDesc, diskFreeDesc, diskSizeDesc, certificateDesc, connectionsDesc, connectionsMax, acquiresDesc, waitsDesc, waitDesc, connectedDesc, sessionsDesc, brokerDesc} {
+		branchesDesc, onlineDesc, scrapedDesc, figureDesc, successDesc, checkDesc, checkedDesc, branchOnline, branchDoors, settingsDesc, writableDesc, diskFreeDesc, diskSizeDesc, certificateDesc, connectionsDesc, connectionsMax, acquiresDesc, waitsDesc, waitDesc, connectedDesc, sessionsDesc, brokerDesc} {
 		out <- d
 	}
 }
@@ -141,6 +142,7 @@ func (v *vitals) Collect(out chan<- prometheus.Metric) {
 		{paymentsDesc, []string{"CONFIRMING", "WAITING_FOR_DEPOSIT", "DONE", "CANCELING", "CANCELED", "EXPIRED", "RELEASED", "CONFLICT"}, rows.Payments},
 		{refundsDesc, []string{"REQUESTED", "PENDING", "FAILED", "REFUSED"}, rows.Refunds},
 		{messagesDesc, []string{"QUEUED", "SENDING", "FAILED"}, rows.Messages},
+		{settingsDesc, []string{"asked", "stuck", "in-use", "refused", "rolled-back"}, rows.Settings},
 		{jobsDesc, []string{"available", "pending", "retryable", "running", "scheduled"}, rows.Jobs},
 	} {
 		if byState.counts == nil {

@@ -1,0 +1,221 @@
+package device_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/device"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+var grantKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
+
+// settingsFixture is a fixture whose messages to agents are recorded.
+type settingsFixture struct {
+	*fixture
+	sent []protocol.Settings // to the agent of gangnam
+}
+
+func newSettingsFixture(t *testing.T) *settingsFixture {
+	t.Helper()
+	f := &settingsFixture{fixture: newFixture(t)}
+	f.db.Now = func() time.Time { return f.now }
+	f.SigningKey = func(context.Context, uint64) (ed25519.PrivateKey, error) { return grantKey, nil }
+	f.Send = func(to protocol.Peer, m protocol.Message) error {
+		s := m.(protocol.Settings)
+		if err := s.Verify(to.Agent, grantKey.Public().(ed25519.PublicKey)); err != nil || to.Agent != agent("gangnam") {
+			t.Errorf("settings for %v: %v", to.Agent, err)
+		}
+		f.sent = append(f.sent, s)
+		return nil
+	}
+	return f
+}
+
+// report has the agent of gangnam report the state of its settings.
+func (f *settingsFixture) report(status *protocol.SettingsStatus) {
+	f.t.Helper()
+	err := f.Announced(f.t.Context(), []device.Announcement{{Agent: agent("gangnam"), Online: true, Status: &protocol.Status{
+		State: protocol.Online, BootID: "boot", StartedAt: f.now, Inventory: &protocol.Inventory{}, Settings: status}}})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// step returns the versions that are sent.
+func (f *settingsFixture) step() (versions []uint64) {
+	f.t.Helper()
+	f.sent = nil
+	if err := f.StepSettings(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+	for _, s := range f.sent {
+		versions = append(versions, s.Version)
+	}
+	return versions
+}
+
+func (f *settingsFixture) change(text string) {
+	f.t.Helper()
+	if _, err := f.ChangeSettings(f.t.Context(), agent("gangnam").Username, nil, text, "admin:hq"); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// states returns "version state" of all versions.
+func (f *settingsFixture) states() (states []string) {
+	f.t.Helper()
+	all, err := postgres.SettingsOf(f.t.Context(), f.db.Pool, agent("gangnam").Username)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, s := range all {
+		states = append(states, strings.TrimSpace(fmt.Sprintf("%d %s %s", s.Version, s.State, s.Detail)))
+	}
+	return states
+}
+
+func (f *settingsFixture) want(states ...string) {
+	f.t.Helper()
+	if got := f.states(); !slices.Equal(got, states) {
+		f.t.Errorf("got versions %q, want %q", got, states)
+	}
+}
+
+// TestSettingsAreSentUntilAnswered follows versions to each of their ends.
+func TestSettingsAreSentUntilAnswered(t *testing.T) {
+	t.Parallel()
+	f := newSettingsFixture(t)
+	f.report(nil)
+	f.change("one")
+	if got := f.step(); got != nil {
+		t.Errorf("versions %v were sent to an agent that takes none", got)
+	}
+	f.report(&protocol.SettingsStatus{})
+	for range 2 {
+		if got := f.step(); !slices.Equal(got, []uint64{1}) || f.sent[0].Text != "one" {
+			t.Errorf("got %+v, want version 1", f.sent)
+		}
+	}
+	f.report(&protocol.SettingsStatus{Highest: 1, Trial: 1})
+	if got := f.step(); got != nil {
+		t.Errorf("versions %v were sent during the trial", got)
+	}
+	f.want("1 asked")
+	f.report(&protocol.SettingsStatus{Highest: 1, Version: 1})
+	f.step()
+	f.want("1 in-use")
+
+	f.change("two")
+	f.change("three")
+	if got := f.step(); !slices.Equal(got, []uint64{3}) {
+		t.Errorf("got versions %v, want the last one only", got)
+	}
+	f.report(&protocol.SettingsStatus{Highest: 3, Version: 1, Ended: &protocol.SettingsOutcome{Version: 3, State: protocol.SettingsRolledBack, Detail: "not connected"}})
+	f.step()
+	f.want("3 rolled-back not connected", "2 superseded", "1 in-use")
+	f.change("four")
+	f.report(&protocol.SettingsStatus{Highest: 4, Version: 1, Ended: &protocol.SettingsOutcome{Version: 4, State: protocol.SettingsRefused, Detail: "no line"}})
+	f.step()
+	f.change("five")
+	f.report(&protocol.SettingsStatus{Highest: 5, Version: 5})
+	f.step()
+	f.want("5 in-use", "4 refused no line", "3 rolled-back not connected", "2 superseded", "1 replaced")
+	if got := f.step(); got != nil {
+		t.Errorf("versions %v were sent after the answer", got)
+	}
+	audited := rows[string](f.fixture, `select action || ' ' || actor || ' ' || coalesce(detail ->> 'version', '') from audit where action like 'agent.settings%' order by id`)
+	want := []string{"agent.settings admin:hq 1", "agent.settings-in-use system 1", "agent.settings admin:hq 2", "agent.settings admin:hq 3", "agent.settings-rolled-back system 3",
+		"agent.settings admin:hq 4", "agent.settings-refused system 4", "agent.settings admin:hq 5", "agent.settings-in-use system 5"}
+	if !slices.Equal(audited, want) {
+		t.Errorf("got audit entries %q, want %q", audited, want)
+	}
+}
+
+// TestLostSettingsAreSentAgain reports the state of a machine with a new SD card.
+func TestLostSettingsAreSentAgain(t *testing.T) {
+	t.Parallel()
+	f := newSettingsFixture(t)
+	f.change("one")
+	f.report(&protocol.SettingsStatus{Highest: 1, Version: 1})
+	f.step()
+	f.report(&protocol.SettingsStatus{})
+	if got := f.step(); !slices.Equal(got, []uint64{1}) {
+		t.Errorf("got versions %v, want 1 again", got)
+	}
+	f.report(&protocol.SettingsStatus{Highest: 1, Version: 1})
+	f.step()
+	f.want("1 in-use")
+}
+
+// TestFileOfTheMachine checks that settings edited on the machine become a version if the agent knows the last one.
+func TestFileOfTheMachine(t *testing.T) {
+	t.Parallel()
+	f := newSettingsFixture(t)
+	file := func(base uint64, text string) {
+		t.Helper()
+		if err := f.SettingsFile(t.Context(), agent("gangnam"), protocol.SettingsFile{Base: base, Text: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.report(&protocol.SettingsStatus{})
+	file(0, "file")
+	if f.step(); len(f.sent) != 1 || f.sent[0].Text != "file" {
+		t.Errorf("got %+v, want the file as a version", f.sent)
+	}
+	file(0, "file") // repeated
+	file(1, "too soon")
+	f.want("1 asked")
+	f.report(&protocol.SettingsStatus{Highest: 1, Version: 1})
+	f.step()
+	f.now = f.now.Add(time.Minute)
+	f.change("two")
+	file(1, "edited at the same time")
+	f.want("2 asked", "1 in-use")
+	f.report(&protocol.SettingsStatus{Highest: 2, Version: 2})
+	f.step()
+	file(2, strings.Repeat("\x01", 10)) // no settings
+	file(2, "edited")
+	f.want("3 asked", "2 in-use", "1 replaced")
+	if last, err := postgres.SettingsVersion(t.Context(), f.db.Pool, agent("gangnam").Username, 0); err != nil || last.CreatedBy != "agent:agent-gangnam" {
+		t.Errorf("got %+v, %v, want the agent as author", last, err)
+	}
+}
+
+func TestChangeSettings(t *testing.T) {
+	t.Parallel()
+	f := newSettingsFixture(t)
+	f.change("one")
+	base := uint64(0)
+	name := agent("gangnam").Username
+	for what, c := range map[string]struct {
+		username, text string
+		base           *uint64
+		want           error
+	}{
+		"empty":              {name, "", nil, device.ErrSettings},
+		"control characters": {name, "\x00", nil, device.ErrSettings},
+		"too long":           {name, strings.Repeat("x", protocol.MaxSettings+1), nil, device.ErrSettings},
+		"too long in JSON":   {name, strings.Repeat("<", protocol.MaxSettings), nil, device.ErrSettings},
+		"an old base":        {name, "two", &base, device.ErrSettingsChanged},
+		"no agent":           {"agent-nowhere", "two", nil, postgres.ErrNoAgent},
+	} {
+		if _, err := f.ChangeSettings(t.Context(), c.username, c.base, c.text, "admin:hq"); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", what, err, c.want)
+		}
+	}
+	if err := postgres.RevokeAgent(t.Context(), f.db.Pool, name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.ChangeSettings(t.Context(), name, nil, "two", "admin:hq"); !errors.Is(err, postgres.ErrNoAgent) {
+		t.Errorf("a revoked agent: got %v, want ErrNoAgent", err)
+	}
+}

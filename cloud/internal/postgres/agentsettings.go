@@ -1,0 +1,132 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// ErrSettingsChanged is returned if the last version of an agent's settings is not the one that a change began with.
+var ErrSettingsChanged = errors.New("postgres: the settings of the agent have changed")
+
+// ErrNoSettings is returned for a version of settings that does not exist.
+var ErrNoSettings = errors.New("postgres: no such settings")
+
+// keptSettings is the number of versions that are kept of each agent.
+const keptSettings = 100
+
+// The states of settings.
+const (
+	SettingsAsked      = "asked" // sent until the agent answers
+	SettingsInUse      = "in-use"
+	SettingsRefused    = string(protocol.SettingsRefused)
+	SettingsRolledBack = string(protocol.SettingsRolledBack)
+)
+
+// AgentSettings is a version of the settings of an agent.
+type AgentSettings struct {
+	Version   uint64
+	Text      string
+	CreatedBy string
+	CreatedAt time.Time
+	State     string // one of the constants; replaced: was in use; superseded: a later version came before the answer
+	Detail    string
+	StateAt   time.Time // the state began
+}
+
+// InsertSettings adds the next version of the settings of an agent, which is then sent to it. base is the last version known to
+// the author; nil: any. It returns ErrNoAgent for an unknown or revoked credential, and ErrSettingsChanged.
+func InsertSettings(ctx context.Context, tx pgx.Tx, username string, base *uint64, text, by string, now time.Time) (version uint64, err error) {
+	var last uint64
+	err = tx.QueryRow(ctx, `
+		select coalesce((select max(version) from agent_settings s where s.username = a.username), 0)
+		from agent_credential a where a.username = $1 and a.revoked_at is null for no key update`, username).Scan(&last)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, ErrNoAgent
+	}
+	if err != nil {
+		return 0, err
+	}
+	if base != nil && *base != last {
+		return 0, ErrSettingsChanged
+	}
+	batch := new(pgx.Batch)
+	batch.Queue(`update agent_settings set state = 'superseded', state_at = $2 where username = $1 and state = 'asked'`, username, now)
+	batch.Queue(`insert into agent_settings (username, version, settings, created_by, created_at, state_at) values ($1, $2, $3, $4, $5, $5)`,
+		username, last+1, text, by, now)
+	batch.Queue(`delete from agent_settings where username = $1 and version <= $2 and state <> 'in-use'`, username, int64(last+1)-keptSettings)
+	return last + 1, tx.SendBatch(ctx, batch).Close()
+}
+
+// SettingsOf returns the versions of the settings of an agent without their texts, the newest first.
+func SettingsOf(ctx context.Context, q Querier, username string) ([]AgentSettings, error) {
+	return settings(ctx, q, `
+		select version, '', created_by, created_at, state, detail, state_at from agent_settings where username = $1 order by version desc`, username)
+}
+
+// SettingsVersion returns a version of the settings of an agent; 0: the last one. It returns ErrNoSettings.
+func SettingsVersion(ctx context.Context, q Querier, username string, version uint64) (AgentSettings, error) {
+	found, err := settings(ctx, q, `
+		select version, settings, created_by, created_at, state, detail, state_at from agent_settings
+		where username = $1 and (version = $2 or $2 = 0) order by version desc limit 1`, username, version)
+	if err != nil || len(found) == 0 {
+		return AgentSettings{}, errors.Join(err, ErrNoSettings)
+	}
+	return found[0], nil
+}
+
+func settings(ctx context.Context, q Querier, sql string, args ...any) ([]AgentSettings, error) {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[AgentSettings])
+}
+
+// OpenSettings is a version of settings that an agent has not answered.
+type OpenSettings struct {
+	Agent    protocol.Agent
+	Version  uint64
+	Text     string
+	Online   bool
+	KeyEpoch uint64                   // of the grant keys in use
+	Status   *protocol.SettingsStatus // as reported last; nil: never, or the agent takes no settings
+}
+
+// LockOpenSettings returns the settings that are to be sent or have been answered, and locks them; those on which another replica
+// works are omitted. A version that an agent has lost, with its SD card, is open again.
+func LockOpenSettings(ctx context.Context, tx pgx.Tx, now time.Time) ([]OpenSettings, error) {
+	if _, err := tx.Exec(ctx, `
+		update agent_settings s set state = 'asked', state_at = $1 from agent_credential a
+		where s.username = a.username and s.state = 'in-use' and a.online and a.revoked_at is null
+		  and (a.report -> 'settings' ->> 'highest')::numeric < s.version
+		  and not exists (select from agent_settings later where later.username = s.username and later.version > s.version)`, now); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, `
+		select b.code, s.username, s.version, s.settings, a.online, a.key_epoch, a.report -> 'settings'
+		from agent_settings s join agent_credential a on a.username = s.username join branch b on b.id = a.branch_id
+		where s.state = 'asked' and a.revoked_at is null order by s.username for update of s skip locked`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o OpenSettings, err error) {
+		err = row.Scan(&o.Agent.Branch, &o.Agent.Username, &o.Version, &o.Text, &o.Online, &o.KeyEpoch, &o.Status)
+		return o, err
+	})
+}
+
+// EndSettings stores the answer of an agent to a version of its settings.
+func EndSettings(ctx context.Context, tx pgx.Tx, username string, version uint64, state, detail string, now time.Time) error {
+	batch := new(pgx.Batch)
+	if state == SettingsInUse {
+		batch.Queue(`update agent_settings set state = 'replaced', state_at = $2 where username = $1 and state = 'in-use'`, username, now)
+	}
+	batch.Queue(`update agent_settings set state = $3, detail = $4, state_at = $5 where username = $1 and version = $2`,
+		username, version, state, detail, now)
+	return tx.SendBatch(ctx, batch).Close()
+}
