@@ -20,6 +20,11 @@ const (
 	maxUnauthenticated = 4096
 	// maxKnown bounds the addresses that are remembered; each needs about 100 bytes.
 	maxKnown = 1 << 16
+	// progressWindow is how long after an authentication the clients of a crowd count as agents that reconnect at once, and
+	// placeTimeout is how long a connection then waits for one of their places. Without progress, the places belong to clients
+	// that do nothing, and waiting would help them.
+	progressWindow = 50 * time.Millisecond
+	placeTimeout   = 20 * time.Millisecond
 	// maxAcceptPause is the maximum delay after a failed Accept, for example without free file descriptors.
 	maxAcceptPause = time.Second
 )
@@ -28,7 +33,11 @@ const (
 // close all connections, which mochi cannot guarantee. Addresses from which an agent has authenticated have places of
 // their own, which no stranger takes.
 type admission struct {
-	within time.Duration
+	within   time.Duration
+	window   time.Duration // progressWindow
+	patience time.Duration // placeTimeout
+	most     int           // connections altogether; 0: no limit
+	freed    chan struct{} // holds a token after a place became free
 
 	mu        sync.Mutex
 	conns     map[*conn]struct{}
@@ -39,21 +48,54 @@ type admission struct {
 	emptied   chan struct{} // closed after shut, when the last connection has closed
 }
 
-func newAdmission(within time.Duration) *admission {
+// errFull is returned when the connections need all files that the process has for them.
+var errFull = errors.New("broker: no more connections")
+
+func newAdmission(within time.Duration, most int) *admission {
 	return &admission{
-		within: within, conns: make(map[*conn]struct{}), known: make(map[string]struct{}), emptied: make(chan struct{}),
+		within: within, window: progressWindow, patience: placeTimeout, most: most, freed: make(chan struct{}, 1), conns: make(map[*conn]struct{}), known: make(map[string]struct{}), emptied: make(chan struct{}),
 		strangers: newCrowd(limit.Network), familiar: newCrowd(func(client string) string { return client }),
 	}
 }
 
 // enter admits a connection of a client, an address as of [limit.Address], and sets the deadline for its CONNECT. mochi
-// replaces the deadline after reading it. If the places are taken, a connection of the largest group loses its own.
+// replaces the deadline after reading it. If the places are taken, the connection waits while their clients authenticate one
+// after the other; else a connection of the largest group loses its own. Agents that reconnect at once therefore wait in the
+// queue of the listener, which costs nothing, and none of them loses its place shortly before its turn.
 func (g *admission) enter(raw net.Conn, client string) (net.Conn, error) {
+	var late <-chan time.Time
+	for g.busy(client) {
+		if late == nil {
+			late = time.After(g.patience)
+		}
+		select {
+		case <-g.freed:
+			continue
+		case <-late:
+		}
+		break
+	}
 	c, evicted, err := g.place(raw, client)
 	if evicted != nil {
 		_ = evicted.Close()
 	}
 	return c, err
+}
+
+// crowdOf returns the crowd of a client that has not authenticated. mu is held.
+func (g *admission) crowdOf(client string) *crowd {
+	if _, known := g.known[client]; known {
+		return &g.familiar
+	}
+	return &g.strangers
+}
+
+// busy reports whether a client finds no place and should wait for one.
+func (g *admission) busy(client string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	crowd := g.crowdOf(client)
+	return !g.closed && crowd.size() >= maxUnauthenticated && time.Since(crowd.progress) < g.window
 }
 
 func (g *admission) place(raw net.Conn, client string) (_ net.Conn, evicted *conn, err error) {
@@ -62,20 +104,29 @@ func (g *admission) place(raw net.Conn, client string) (_ net.Conn, evicted *con
 	if g.closed {
 		return nil, nil, net.ErrClosed
 	}
+	if g.most > 0 && len(g.conns) >= g.most {
+		return nil, nil, errFull
+	}
 	if err := raw.SetDeadline(time.Now().Add(g.within)); err != nil {
 		return nil, nil, err
 	}
-	c := &conn{Conn: raw, admission: g, client: client, crowd: &g.strangers}
-	if _, known := g.known[client]; known {
-		c.crowd = &g.familiar
-	}
+	c := &conn{Conn: raw, admission: g, client: client, crowd: g.crowdOf(client)}
 	if c.crowd.size() >= maxUnauthenticated {
 		evicted = c.crowd.victim()
-		c.crowd.remove(evicted)
+		g.vacate(evicted)
 	}
 	g.conns[c] = struct{}{}
 	c.crowd.add(c)
 	return c, evicted, nil
+}
+
+// vacate ends the place of a connection among those that have not authenticated, if it has one. mu is held.
+func (g *admission) vacate(c *conn) {
+	c.crowd.remove(c)
+	select {
+	case g.freed <- struct{}{}:
+	default:
+	}
 }
 
 // admit attaches the session to a connection whose client has authenticated.
@@ -85,7 +136,8 @@ func (g *admission) admit(c *conn, s *session) {
 	if _, here := g.conns[c]; !here || c.session.Swap(s) != nil {
 		return
 	}
-	c.crowd.remove(c)
+	c.crowd.progress = time.Now()
+	g.vacate(c)
 	if len(g.known) >= maxKnown {
 		for forgotten := range g.known { // any
 			delete(g.known, forgotten)
@@ -102,7 +154,7 @@ func (g *admission) leave(c *conn) (s *session, first bool) {
 		return nil, false
 	}
 	delete(g.conns, c)
-	c.crowd.remove(c)
+	g.vacate(c)
 	s = c.session.Load()
 	if g.closed && len(g.conns) == 0 {
 		close(g.emptied)

@@ -1,12 +1,16 @@
 package broker
 
-import "container/list"
+import (
+	"container/list"
+	"time"
+)
 
 // crowd holds the unauthenticated connections that share a number of places, in groups by network or address.
 type crowd struct {
-	groupOf func(client string) string
-	places  map[*conn]*list.Element
-	groups  map[string]*list.List // of *conn, the oldest first
+	groupOf  func(client string) string
+	places   map[*conn]*list.Element
+	groups   map[string]*list.List // of *conn, the oldest first
+	progress time.Time             // when a connection of this crowd authenticated last
 }
 
 func newCrowd(groupOf func(client string) string) crowd {

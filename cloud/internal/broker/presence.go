@@ -15,35 +15,61 @@ type presence struct {
 
 	mu        sync.Mutex
 	announced map[protocol.Agent]struct{} // the agents announced as online
+	missed    map[protocol.Agent]struct{} // the agents whose last announcement did not fit into the inbox
 }
 
 func newPresence(inbox *inbox, online func(protocol.Agent) bool) *presence {
-	return &presence{inbox: inbox, online: online, announced: make(map[protocol.Agent]struct{})}
+	return &presence{inbox: inbox, online: online, announced: make(map[protocol.Agent]struct{}), missed: make(map[protocol.Agent]struct{})}
 }
 
-// announce compares the last announcement of an agent with its present state. The lock keeps announcements in order.
-func (p *presence) announce(agent protocol.Agent) {
+// announce compares the last announcement of an agent with its present state. The lock keeps announcements in order. It
+// reports whether the last announcement is right now.
+func (p *presence) announce(agent protocol.Agent) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	online := p.online(agent)
 	d := delivery{from: protocol.Peer{Agent: agent}, kind: kindPresence, online: online}
-	if _, announced := p.announced[agent]; announced == online || !p.inbox.put(d) {
-		return
+	if _, announced := p.announced[agent]; announced != online && !p.inbox.put(d) {
+		p.missed[agent] = struct{}{}
+		return false
 	}
+	delete(p.missed, agent)
 	if online {
 		p.announced[agent] = struct{}{}
 	} else {
 		delete(p.announced, agent)
 	}
+	return true
 }
 
-// announceAll compares every agent that was announced as online.
+// announceMissed makes the announcements that did not fit into the inbox.
+func (p *presence) announceMissed() {
+	p.announceEach(func(announce func(protocol.Agent)) {
+		for agent := range p.missed {
+			announce(agent)
+		}
+	})
+}
+
+// announceAll compares every agent that was announced as online, and those of announceMissed.
 func (p *presence) announceAll() {
+	p.announceEach(func(announce func(protocol.Agent)) {
+		for agent := range p.missed {
+			announce(agent)
+		}
+		for agent := range p.announced {
+			if !p.online(agent) {
+				announce(agent)
+			}
+		}
+	})
+}
+
+// announceEach announces the agents that choose yields under the lock.
+func (p *presence) announceEach(choose func(announce func(protocol.Agent))) {
+	var agents []protocol.Agent
 	p.mu.Lock()
-	agents := make([]protocol.Agent, 0, len(p.announced))
-	for agent := range p.announced {
-		agents = append(agents, agent)
-	}
+	choose(func(agent protocol.Agent) { agents = append(agents, agent) })
 	p.mu.Unlock()
 	for _, agent := range agents {
 		p.announce(agent)

@@ -20,6 +20,7 @@ type session struct {
 	registry      *sessions
 	began         time.Duration // by the registry's clock
 	heard         atomic.Int64  // time of the last message, since the registry's start
+	silent        atomic.Bool   // at the last comparison; see sessions.turned
 	ended         bool          // guarded by registry.mu
 	bootID        string        // from the will; empty: unknown
 	secret        credential    // with which the client authenticated
@@ -188,6 +189,44 @@ func (r *sessions) online(branch string) []protocol.Agent {
 		}
 	}
 	return agents
+}
+
+// present reports whether an agent sent a message within protocol.OfflineTimeout.
+func (r *sessions) present(agent protocol.Agent) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, s := range r.byBranch[agent.Branch] {
+		if s.username == agent.Username && s.silence() < protocol.OfflineTimeout {
+			return true
+		}
+	}
+	return false
+}
+
+// turned returns the sessions that have become silent, or are silent no longer, since they were compared last. The caller
+// sets silent. At rest there are none, so a comparison of a hundred thousand sessions allocates nothing.
+func (r *sessions) turned() (list []*session) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	now := r.clock()
+	for _, of := range r.byBranch {
+		for _, s := range of {
+			if silent := now-time.Duration(s.heard.Load()) >= protocol.OfflineTimeout; silent != s.silent.Load() {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
+
+// count returns the number of sessions.
+func (r *sessions) count() (n int) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, of := range r.byBranch {
+		n += len(of)
+	}
+	return n
 }
 
 // of returns the sessions to which a message for a peer is sent.

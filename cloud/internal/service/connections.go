@@ -11,6 +11,10 @@ import (
 // defaultFiles is assumed where the limit of open files is unknown.
 const defaultFiles = 1024
 
+// agentFiles returns how many of the process's files the connections of agents may use: all but an eighth. Without the rest
+// there are neither requests nor database connections, so no agent would open a door.
+func agentFiles(files int) int { return files - files/8 }
+
 // connections is the listener of the API. It keeps a quarter of the process's files for the broker, the database and the
 // metrics, and allows one network (/24, /48) a quarter of its own. A connection beyond that is closed at once.
 type connections struct {

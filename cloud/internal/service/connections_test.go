@@ -89,3 +89,10 @@ func TestOneNetworkLeavesPlacesForOthers(t *testing.T) {
 		t.Error("more connections than the service may hold")
 	}
 }
+
+func TestAgentsLeaveFiles(t *testing.T) {
+	t.Parallel()
+	if got := agentFiles(32); got != 28 {
+		t.Errorf("agents may use %d of 32 files, want 28", got)
+	}
+}

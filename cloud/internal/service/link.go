@@ -40,7 +40,8 @@ func (s *Service) openLink() error {
 func (s *Service) openBroker() error {
 	mqtt := s.settings.MQTT
 	cfg := broker.Config{
-		Doors: s.access, Devices: s.devices, Climate: s.climate, Passes: s.passes, Log: s.log,
+		MaxConnections: agentFiles(openFiles()),
+		Doors:          s.access, Devices: s.devices, Climate: s.climate, Passes: s.passes, Log: s.log,
 		Credentials: func(ctx context.Context, usernames []string, found func(username, branch string, secretHash, publicKey []byte)) error {
 			return postgres.FindAgents(ctx, s.db.Pool, usernames, found)
 		},

@@ -42,8 +42,8 @@ const (
 func fleet(ctx context.Context, root, dir string, sizes []int, log io.Writer, p *part.Part) (err error) {
 	slices.Sort(sizes)
 	limit := openFiles()
-	if most := limit - filesBeside; sizes[len(sizes)-1] > most {
-		p.Notes = append(p.Notes, fmt.Sprintf("This machine allows a process %d open files, and the hard limit cannot be raised here. A service needs one for each agent and %d for the rest, so this run ends at %d agents. The limit is the machine's: a systemd unit with LimitNOFILE, or ulimit -n, raises it.", limit, filesBeside, most))
+	if most := limit - limit/8; sizes[len(sizes)-1] > most {
+		p.Notes = append(p.Notes, fmt.Sprintf("This machine allows a process %d open files, and the hard limit cannot be raised here. A service leaves an eighth of them to the database and to requests, so this run ends at %d agents. A systemd unit with LimitNOFILE, or ulimit -n, raises the limit.", limit, most))
 		fmt.Println(p.Notes[len(p.Notes)-1])
 		sizes = append(slices.DeleteFunc(sizes, func(n int) bool { return n > most }), most)
 	}
@@ -68,6 +68,7 @@ func fleet(ctx context.Context, root, dir string, sizes []int, log io.Writer, p 
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Stop()) }()
+	fmt.Println("profiles of the service at", s.MetricsAt+"/debug/pprof/")
 	curves := newCurves()
 	for _, n := range sizes {
 		m := fleetMeasurement{stack: s, postgres: server.PID(), agents: n, part: p, log: log}

@@ -23,9 +23,7 @@ import (
 const (
 	// probes is the number of agents that this process runs itself, to observe when each is connected.
 	probes = 100
-	// filesBeside are the open files of a service beside those of its agents: database, HTTP, and a quarter of a thousand to
-	// spare. filesOfGenerator are those of a generator.
-	filesBeside      = 500
+	// filesOfGenerator are the open files of a generator beside those of its agents.
 	filesOfGenerator = 50
 
 	terminate, kill = syscall.SIGTERM, syscall.SIGKILL
