@@ -48,6 +48,12 @@ func (d Dir) Replace(name string, data []byte) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
+// FromCloud reports whether the settings in use, or those to return to, are from the cloud.
+func FromCloud(disk Disk) bool {
+	var s state
+	return read(disk, &s) == nil && s.Current != nil
+}
+
 func read(disk Disk, into *state) error {
 	text, err := disk.Read(stateFile)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -148,9 +148,10 @@ func (k *Keeper) Enrolled(agent protocol.Agent) {
 	}
 }
 
-// heedFile gives the file of the machine precedence if it was edited after the settings of the cloud had been stored.
+// heedFile gives the file of the machine precedence if it was edited after the settings of the cloud had been stored. A file with only
+// comments is not an edit: an update of the package replaces its own file unless it was edited.
 func (k *Keeper) heedFile() {
-	if k.state.Current == nil && k.state.Trial == nil || k.state.File == hash(k.file) {
+	if k.state.Current == nil && k.state.Trial == nil || k.state.File == hash(k.file) || blank(k.file) {
 		return
 	}
 	if err := k.config.Check(k.file); err != nil {

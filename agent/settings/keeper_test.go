@@ -275,6 +275,9 @@ func TestEditedFile(t *testing.T) {
 		if m.Mistake() == nil {
 			t.Error("the mistake in the file is not reported")
 		}
+		m.file = "# from an update of the package\n"
+		m.start()
+		m.want(t, "two", protocol.SettingsStatus{Version: 2})
 		m.file = "edited"
 		m.start()
 		m.want(t, "edited", protocol.SettingsStatus{})

@@ -112,7 +112,7 @@ var errUnwell = errors.New("the machine needs attention")
 // Run examines the machine.
 func (c *doctorCommand) Run(ctx context.Context) error {
 	c.usePackaged()
-	d := doctor.Doctor{Root: os.DirFS("/"), SettingsFile: c.Settings, CredentialsFile: c.Credentials, Now: certificateTime(c.files), Out: os.Stdout}
+	d := doctor.Doctor{Root: os.DirFS("/"), SettingsFile: c.settingsInUse(), CredentialsFile: c.Credentials, Now: certificateTime(c.files), Out: os.Stdout}
 	if n := d.Examine(ctx); n > 0 {
 		return fmt.Errorf("%w: %d failures", errUnwell, n)
 	}

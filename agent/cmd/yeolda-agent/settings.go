@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"periph.io/x/conn/v3/gpio"
@@ -27,6 +28,18 @@ func (c *runCommand) keeper(log *slog.Logger) *cloudsettings.Keeper {
 		k.Disk = cloudsettings.Dir(c.State)
 	}
 	return cloudsettings.Open(k)
+}
+
+// stateDirectory is the state directory of the service, for commands that administrators type without options.
+const stateDirectory = "/var/lib/yeolda-agent"
+
+// settingsInUse returns the name of the file with the settings in use: the settings file, or the copy of those of the cloud.
+func (f *files) settingsInUse() string {
+	state := cmp.Or(f.State, stateDirectory)
+	if copied := filepath.Join(state, "settings.toml"); cloudsettings.FromCloud(cloudsettings.Dir(state)) {
+		return copied
+	}
+	return f.Settings
 }
 
 // load returns the settings of this run. The settings file has the last valid settings behind it.
