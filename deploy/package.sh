@@ -3,8 +3,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 out=$1
-VERSION=${2:-$(git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//' || true)}
-VERSION=${VERSION:-0.0.0~git$(git log -1 --format=%cd.%h --date=format:%Y%m%d%H%M)}
+VERSION=${2:-$(deploy/version.sh)}
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export VERSION SOURCE_DATE_EPOCH
 for ARCH in amd64 arm64; do

@@ -6,14 +6,8 @@ mkdir -p "$1"
 out=$(cd "$1" && pwd)
 cd "$(dirname "$0")"
 
-# Tag v1.2.3 is version 1.2.3. Commits after a tag sort after it; without any tag, the version sorts before all releases.
-described=$(git describe --tags --match 'v[0-9]*' 2>/dev/null || true)
-if [ -n "$described" ]; then
-	version=$(sed 's/^v//; s/-\([0-9]*\)-g/+\1.g/' <<<"$described")
-else
-	version="0~$(git log -1 --format=%cd --date=format:%Y%m%d%H%M).g$(git rev-parse --short=12 HEAD)"
-fi
-export VERSION=${VERSION:-$version}
+VERSION=${VERSION:-$(../version.sh)}
+export VERSION
 
 # The public keys whose packages the agents install as updates; see release-keys.
 export RELEASE_KEYS=${YEOLDA_RELEASE_KEYS:-release-keys}

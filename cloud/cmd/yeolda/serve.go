@@ -23,6 +23,7 @@ func (c *serveCmd) Run(p *program) error {
 	if err := settings.Check(); err != nil {
 		return err
 	}
+	settings.Version = version
 	log := p.newLog(settings.Log)
 	s, err := service.New(p.ctx, settings, log, time.Now)
 	if err != nil {

@@ -26,6 +26,8 @@ type Settings struct {
 	Legal    Legal    `embed:"" group:"Company, required by law"`
 	Log      Log      `embed:"" group:"Log"`
 	Traces   Traces   `embed:"" group:"Traces"`
+
+	Version string `kong:"-"` // of the program; not a setting
 }
 
 // HTTP holds the addresses of the service and its treatment of clients.
@@ -64,6 +66,7 @@ type MQTT struct {
 	TLSKey           string   `name:"tls-key" env:"YEOLDA_TLS_KEY" placeholder:"FILE" help:"Private key of the TLS listener, PEM."`
 	PlainPublic      bool     `name:"mqtt-plain-public" env:"YEOLDA_MQTT_PLAIN_PUBLIC" help:"Allow the listener without TLS on an address that is not loopback, as in a private network."`
 	AgentPackages    string   `env:"YEOLDA_AGENT_PACKAGES" placeholder:"URL" help:"Folder with the signed packages of the agent, for rollouts (demo: the sandbox)."`
+	AgentFolder      string   `env:"YEOLDA_AGENT_FOLDER" default:"/usr/share/yeolda/agent" placeholder:"DIR" help:"Folder with the signed packages of the agent that this service provides at /packages/, for new Pis."`
 	AgentReleaseKeys []string `env:"YEOLDA_AGENT_RELEASE_KEYS" placeholder:"BASE64" help:"Public keys of which one must have signed a package that the installer of agents fetches; empty: it fetches none."`
 	BrokerURL        string   `name:"broker-url" env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Use this MQTT v5 broker or cluster instead of the embedded one; several independent brokers, separated by commas or spaces, form a pool."`
 }

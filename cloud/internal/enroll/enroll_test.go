@@ -206,6 +206,53 @@ func TestScript(t *testing.T) {
 	}
 }
 
+// TestScriptInstallsThePackageOfTheServer runs the script on a machine without an agent.
+func TestScriptInstallsThePackageOfTheServer(t *testing.T) {
+	t.Parallel()
+	release := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
+	key := base64.StdEncoding.EncodeToString(release.Public().(ed25519.PublicKey))
+	content := []byte("the package that fits")
+	sum := sha256.Sum256(content)
+	signature := "1.2.0 " + protocol.SignPackage(release, "1.2.0", protocol.Package{Architecture: "armhf", SHA256: hex.EncodeToString(sum[:])}).Signature + "\n"
+	for name, served := range map[string]bool{"served": true, "missing": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			const log = "#!/bin/sh\necho \"$(basename \"$0\") $*\" >>done\n"
+			files := map[string]string{
+				"chown": log, "systemctl": log, "id": "#!/bin/sh\necho 0\n", "agent": log,
+				"dpkg":   log + "[ \"$1\" != --print-architecture ] || echo armhf\n[ \"$1\" != --install ] || { cp \"$2\" installed; cp agent yeolda-agent; }\n",
+				"curl":   log + "for last; do :; done\nwhile [ \"$1\" != -o ]; do shift; done\ncp \"${last##*/}\" \"$2\" 2>/dev/null || exit 22\n",
+				"script": enroll.Script("https://yeolda.example", []string{key}),
+			}
+			if served {
+				files["yeolda-agent_armhf.deb"], files["yeolda-agent_armhf.deb.sig"] = string(content), signature
+			}
+			for name, text := range files {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := exec.Command("sh", filepath.Join(dir, "script"), "TOKEN")
+			c.Dir, c.Env = dir, []string{"PATH=" + dir + ":/usr/bin:/bin"}
+			out, err := c.CombinedOutput()
+			done, _ := os.ReadFile(filepath.Join(dir, "done"))
+			if !strings.Contains(string(done), "https://yeolda.example/packages/yeolda-agent_armhf.deb\n") {
+				t.Errorf("the server was not asked for its package:\n%s", done)
+			}
+			if !served {
+				if err == nil || !strings.Contains(string(out), "The server needs the signed package of its version for armhf") {
+					t.Errorf("got %v and %q, want a failure that names the remedy", err, out)
+				}
+				return
+			}
+			if installed, _ := os.ReadFile(filepath.Join(dir, "installed")); err != nil || !bytes.Equal(installed, content) || !strings.Contains(string(done), "yeolda-agent enroll") {
+				t.Errorf("%v: installed %q\n%s%s", err, installed, out, done)
+			}
+		})
+	}
+}
+
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	if got, want := enroll.Command("https://yeolda.example", "T"), "curl --proto =https --tlsv1.2 -fsS https://yeolda.example/install.sh | sudo sh -s -- T"; got != want {

@@ -4,8 +4,8 @@
 #   curl -fsS @SERVER@/install.sh | sudo sh -s -- TOKEN
 #
 # The token comes from `yeolda agent enroll BRANCH` and can be used once, within an hour. YEOLDA_AGENT_PACKAGE is the package, as a
-# file or an address; without it the latest release is fetched. A package that is fetched must be signed by a release key of
-# the server: its signature is beside it (yeolda agent release sign). A file is trusted as it is.
+# file or an address; without it the server provides the one of its own version. A package that is fetched must be signed by a
+# release key of the server: its signature is beside it (yeolda agent release sign). A file is trusted as it is.
 set -eu
 keys='@KEYS@'
 
@@ -38,14 +38,14 @@ main() {
 
 	if ! command -v yeolda-agent >/dev/null || [ -n "${YEOLDA_AGENT_PACKAGE:-}" ]; then
 		architecture=$(dpkg --print-architecture)
-		package=${YEOLDA_AGENT_PACKAGE:-https://github.com/yeolda/yeolda/releases/latest/download/yeolda-agent_$architecture.deb}
+		package=${YEOLDA_AGENT_PACKAGE:-$server/packages/yeolda-agent_$architecture.deb}
 		directory=$(mktemp -d)
 		trap 'rm -rf "$directory"' EXIT
 		file=$directory/yeolda-agent.deb
 		case $package in
 		https://*)
 			[ -n "$keys" ] || fail 'the server names no release key (YEOLDA_AGENT_RELEASE_KEYS), so nothing is fetched; set YEOLDA_AGENT_PACKAGE to a file here'
-			fetch "$file" "$package"
+			fetch "$file" "$package" || fail "$package cannot be fetched. The server needs the signed package of its version for $architecture in its YEOLDA_AGENT_FOLDER; YEOLDA_AGENT_PACKAGE names another address, or a file here"
 			fetch "$file.sig" "$package.sig" || fail "$package is not signed"
 			signed "$file" "$architecture" || fail "no release key has signed $package; nothing was installed"
 			;;

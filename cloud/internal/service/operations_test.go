@@ -60,6 +60,9 @@ func TestOperations(t *testing.T) {
 	if strings.Contains(body, "11111111-2222") {
 		t.Error("a key is in the metrics")
 	}
+	if status, body := read(t, s.Root+"/packages/yeolda-agent_arm64.deb"); status != http.StatusNotFound || !strings.Contains(body, "this service has no package of the agent") {
+		t.Errorf("a package that is not there: got %d %q, want 404 and what is missing", status, body)
+	}
 	// None of it is where customers are.
 	for _, path := range []string{"/metrics", "/readyz", "/debug/pprof/"} {
 		if status, body := read(t, s.Root+path); status == http.StatusOK && (strings.Contains(body, "yeolda_http") || strings.Contains(body, "database  answers") || strings.Contains(body, "goroutine")) {

@@ -43,6 +43,8 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 		w.Header().Set("Cache-Control", "no-cache")
 		_, _ = w.Write([]byte(enroll.Script(api.Site.PublicURL, s.settings.MQTT.AgentReleaseKeys)))
 	})
+	packages := &enroll.Packages{Folder: s.settings.MQTT.AgentFolder, Version: s.settings.Version}
+	mux.Get("/packages/{name}", func(w http.ResponseWriter, r *http.Request) { packages.Serve(w, r, chi.URLParam(r, "name")) })
 	s.partner.Mount(mux)
 	if s.broker != nil {
 		mux.HandleFunc(mqttPath, func(w http.ResponseWriter, r *http.Request) { s.broker.ServeWebSocket(w, r, api.ClientAddress(r)) })
