@@ -83,6 +83,9 @@ chaos: ## press 10,000 door buttons while networks and power fail (YEOLDA_CHAOS_
 	@deploy/demo/install.sh
 	@YEOLDA_CHAOS_REQUESTS=$${YEOLDA_CHAOS_REQUESTS:-10000} go test ./firmware-sim/e2e -count 1 -v -timeout 60m -run '^TestDoorsUnderFaults$$'
 
+patronitest: ## lose the primary of three database servers under load (root; packages patroni, etcd-server, mosquitto, postgresql-15)
+	@YEOLDA_TEST_PATRONI=1 go test ./firmware-sim/e2e -count=1 -v -timeout 30m -run '^TestPatroni$$'
+
 lint: ## vet, formatting and golangci-lint
 	@test -z "$$(gofmt -l $(MODULES))" || { gofmt -l $(MODULES); echo 'run gofmt -w'; exit 1; }
 	@go vet work

@@ -42,8 +42,13 @@ type Options struct {
 	Bin      string    // a directory with the programs; empty: they are built
 	Branches int       // how many to generate, with short times; 0: the demo's branches, with the times of the interface
 	Env      []string  // additional settings of the service
+	Database Servers   // of the caller; none: a PostgreSQL of the world's own
 	Log      io.Writer // receives the output of all programs; nil: LogFile
 }
+
+// Servers are the URLs of a database that the caller runs, for the owner of its tables and for the service. The world puts no
+// fault proxy in front of it.
+type Servers struct{ Owner, Service string }
 
 // World is the running system.
 type World struct {
@@ -124,8 +129,10 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 	}
 	w.Broker, w.AgentPort = ports[8], ports[9]
 	w.Sandbox, w.Simulator = "http://"+ports[1], "http://"+ports[3]
-	if err := w.startPostgres(ctx, ports[0]); err != nil {
-		return err
+	if w.Database = options.Database.Owner; w.Database == "" {
+		if err := w.startPostgres(ctx, ports[0]); err != nil {
+			return err
+		}
 	}
 	env := append(os.Environ(),
 		"YEOLDA_MODE=demo", "YEOLDA_DATABASE_URL="+w.Database, "YEOLDA_COOKIE_SECURE=false", "YEOLDA_RATE_LIMITS=off",
@@ -144,7 +151,7 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 		return err
 	}
 	for i := range 2 {
-		if err := w.addReplica(i, bin, env, ports[4+2*i], ports[5+2*i], ports[0], ports[1]); err != nil {
+		if err := w.addReplica(i, bin, env, ports[4+2*i], ports[5+2*i], options.Database.Service, ports[0], ports[1]); err != nil {
 			return err
 		}
 	}
@@ -262,7 +269,7 @@ func (w *World) addStandby(branch, text string) error {
 // zones are the time zones of the replicas' hosts: neither is the branches'.
 var zones = []string{"UTC", "America/New_York"}
 
-func (w *World) addReplica(i int, bin string, env []string, web, metrics, database, providers string) error {
+func (w *World) addReplica(i int, bin string, env []string, web, metrics, service, database, providers string) error {
 	r := &Replica{API: "http://" + web + "/api", Metrics: "http://" + metrics}
 	for link, address := range map[**faultproxy.Proxy]string{&r.Database: database, &r.Broker: w.Broker, &r.Providers: providers} {
 		l, err := faultproxy.New(func() (net.Conn, error) {
@@ -274,9 +281,12 @@ func (w *World) addReplica(i int, bin string, env []string, web, metrics, databa
 		*link = l
 	}
 	w.Replicas = append(w.Replicas, r)
+	if service == "" {
+		service = strings.Replace(w.Database, "yeolda@"+database, "yeolda_service@"+r.Database.Addr(), 1)
+	}
 	own := append(append([]string{}, env...), "YEOLDA_HTTP_ADDR="+web, "YEOLDA_METRICS_ADDR="+metrics, "TZ="+zones[i%len(zones)],
 		"YEOLDA_DATABASE_OWNER_URL="+w.Database, // migrates before the link is under fire; the service has its own role
-		"YEOLDA_DATABASE_URL="+strings.Replace(w.Database, "yeolda@"+database, "yeolda_service@"+r.Database.Addr(), 1),
+		"YEOLDA_DATABASE_URL="+service,
 		"YEOLDA_SANDBOX_ADDR="+r.Providers.Addr(),
 		fmt.Sprintf("YEOLDA_BROKER_URL=mqtt://%s:%s@%s", brokerUser, brokerSecret, r.Broker.Addr()))
 	r.Process = w.process(fmt.Sprintf("replica-%d", i+1), answers(r.Metrics+"/readyz"), bin, own, Service, "serve", "--log-format", "text")
