@@ -32,6 +32,9 @@
 // ClaimLimit + GrantAge = 4 seconds after the request was accepted. Nonces exist only in the agent's memory, so an agent
 // that has restarted can replay nothing, and each is good for one drive.
 //
+// The cloud may ask before the request exists, when a guest has announced the press. It keeps the claim in memory and answers it
+// when the press comes, or with a deny when it does not. To the agent the exchange is the same, and m0 only lies earlier.
+//
 // # Several agents of one branch
 //
 // A branch may have several credentials, for example while its Pi is being replaced. At most one is active; the others

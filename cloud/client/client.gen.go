@@ -3177,6 +3177,12 @@ type ListEventsParams struct {
 	Limit *int    `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// AnnouncePressJSONBody defines parameters for AnnouncePress.
+type AnnouncePressJSONBody struct {
+	Branch string `json:"branch"`
+	Door   string `json:"door"`
+}
+
 // ChooseClimateJSONBody defines parameters for ChooseClimate.
 type ChooseClimateJSONBody struct {
 	// Option An id of the options.
@@ -3363,6 +3369,9 @@ type ReplayWebhookJSONRequestBody ReplayWebhookJSONBody
 
 // ExchangeTokenJSONRequestBody defines body for ExchangeToken for application/json ContentType.
 type ExchangeTokenJSONRequestBody ExchangeTokenJSONBody
+
+// AnnouncePressJSONRequestBody defines body for AnnouncePress for application/json ContentType.
+type AnnouncePressJSONRequestBody AnnouncePressJSONBody
 
 // ChooseClimateJSONRequestBody defines body for ChooseClimate for application/json ContentType.
 type ChooseClimateJSONRequestBody ChooseClimateJSONBody
@@ -4811,6 +4820,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v2/keys/{key} (the `ShowKey` operationId).
 	ShowKey(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AnnouncePressWithBody The guest is about to press the button of a door.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v2/keys/{key}/announcements (the `AnnouncePress` operationId).
+	AnnouncePressWithBody(ctx context.Context, key string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AnnouncePress The guest is about to press the button of a door.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v2/keys/{key}/announcements (the `AnnouncePress` operationId).
+	AnnouncePress(ctx context.Context, key string, body AnnouncePressJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ChooseClimateWithBody Choose one of the temperatures that the room offers, for this stay.
 	//
@@ -8053,6 +8076,40 @@ func (c *Client) ShowHold(ctx context.Context, reqEditors ...RequestEditorFn) (*
 // Corresponds with GET /v2/keys/{key} (the `ShowKey` operationId).
 func (c *Client) ShowKey(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewShowKeyRequest(c.Server, key)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AnnouncePressWithBody The guest is about to press the button of a door.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v2/keys/{key}/announcements (the `AnnouncePress` operationId).
+func (c *Client) AnnouncePressWithBody(ctx context.Context, key string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAnnouncePressRequestWithBody(c.Server, key, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AnnouncePress The guest is about to press the button of a door.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v2/keys/{key}/announcements (the `AnnouncePress` operationId).
+func (c *Client) AnnouncePress(ctx context.Context, key string, body AnnouncePressJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAnnouncePressRequest(c.Server, key, body)
 	if err != nil {
 		return nil, err
 	}
@@ -15137,6 +15194,53 @@ func NewShowKeyRequest(server string, key string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewAnnouncePressRequest calls the generic AnnouncePress builder with application/json body
+func NewAnnouncePressRequest(server string, key string, body AnnouncePressJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAnnouncePressRequestWithBody(server, key, "application/json", bodyReader)
+}
+
+// NewAnnouncePressRequestWithBody constructs an http.Request for the AnnouncePress method, with any body, and a specified content type
+func NewAnnouncePressRequestWithBody(server string, key string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "key", key, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/keys/%s/announcements", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewChooseClimateRequest calls the generic ChooseClimate builder with application/json body
 func NewChooseClimateRequest(server string, key string, body ChooseClimateJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -17304,6 +17408,20 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v2/keys/{key} (the `ShowKey` operationId).
 	ShowKeyWithResponse(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*ShowKeyResponse, error)
+
+	// AnnouncePressWithBodyWithResponse The guest is about to press the button of a door.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/keys/{key}/announcements (the `AnnouncePress` operationId).
+	AnnouncePressWithBodyWithResponse(ctx context.Context, key string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AnnouncePressResponse, error)
+
+	// AnnouncePressWithResponse The guest is about to press the button of a door.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/keys/{key}/announcements (the `AnnouncePress` operationId).
+	AnnouncePressWithResponse(ctx context.Context, key string, body AnnouncePressJSONRequestBody, reqEditors ...RequestEditorFn) (*AnnouncePressResponse, error)
 
 	// ChooseClimateWithBodyWithResponse Choose one of the temperatures that the room offers, for this stay.
 	//
@@ -20866,6 +20984,29 @@ func (r ShowKeyResponse) StatusCode() int {
 	return 0
 }
 
+type AnnouncePressResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NoData
+}
+
+// Status returns HTTPResponse.Status
+func (r AnnouncePressResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AnnouncePressResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ChooseClimateResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -23831,6 +23972,32 @@ func (c *ClientWithResponses) ShowKeyWithResponse(ctx context.Context, key strin
 		return nil, err
 	}
 	return ParseShowKeyResponse(rsp)
+}
+
+// AnnouncePressWithBodyWithResponse The guest is about to press the button of a door.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/keys/{key}/announcements (the `AnnouncePress` operationId).
+func (c *ClientWithResponses) AnnouncePressWithBodyWithResponse(ctx context.Context, key string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AnnouncePressResponse, error) {
+	rsp, err := c.AnnouncePressWithBody(ctx, key, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAnnouncePressResponse(rsp)
+}
+
+// AnnouncePressWithResponse The guest is about to press the button of a door.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/keys/{key}/announcements (the `AnnouncePress` operationId).
+func (c *ClientWithResponses) AnnouncePressWithResponse(ctx context.Context, key string, body AnnouncePressJSONRequestBody, reqEditors ...RequestEditorFn) (*AnnouncePressResponse, error) {
+	rsp, err := c.AnnouncePress(ctx, key, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAnnouncePressResponse(rsp)
 }
 
 // ChooseClimateWithBodyWithResponse Choose one of the temperatures that the room offers, for this stay.
@@ -27879,6 +28046,32 @@ func ParseShowKeyResponse(rsp *http.Response) (*ShowKeyResponse, error) {
 		var dest struct {
 			Data KeyFacts `json:"data"`
 		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAnnouncePressResponse parses an HTTP response from a AnnouncePressWithResponse call
+func ParseAnnouncePressResponse(rsp *http.Response) (*AnnouncePressResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AnnouncePressResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NoData
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

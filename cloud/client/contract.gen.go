@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "0adf17a894ae4b2dfab96fbc4f7995774594295433c023b037ed5cb1ae4006ae"
+const Contract = "8b8da15b5853a440221a0b63c51c6f44328772639e15bf81725aa335989d6185"

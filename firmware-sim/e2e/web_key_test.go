@@ -1,14 +1,18 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	protocol "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // kept is true once the service worker has stored the key page.
@@ -46,6 +50,37 @@ func TestWebKeyPage(t *testing.T) {
 		p.see("문이 열렸어요")
 		if p.sees("이 일회용 번호로") {
 			t.Error("the code is still shown")
+		}
+	})
+
+	story("a press that is announced when the finger touches the button", func(t *testing.T, p *page) {
+		announced := func() string {
+			return regexp.MustCompile(`(?m)^yeolda_door_announced_grants_total (\d+)`).FindString(body(t, s.MetricsAt+"/metrics"))
+		}
+		p.open("/k/" + keyOfAdminReservation(t, s, "gangnam", 4, "01044445555"))
+		p.wait("the announcements", `!document.querySelector("#parts").hidden`)
+		value[bool](p, `(window.announcements = 0, (ask => { window.fetch = async (...a) => { const r = await ask(...a); if (String(a[0]).endsWith("/announcements")) window.announcements++; return r } })(fetch), true)`)
+		opened := func() {
+			p.wait("be answered", `!document.querySelector("#key button[aria-busy]") && !document.querySelector('[data-result="waiting"]:not([hidden])')`)
+			p.see("문이 열렸어요")
+		}
+		before := announced()
+		for n := 1; announced() == before; n++ { // the claim may come later than the press
+			if n > 8 {
+				t.Fatal("no announced press was granted at once")
+			}
+			at := p.find("4번 룸 열기")
+			p.mouse(input.DispatchMouseEventTypeMousePressed, point{at.X, at.Y})
+			p.wait("announce the press", fmt.Sprintf(`window.announcements === %d`, n))
+			p.mouse(input.DispatchMouseEventTypeMouseReleased, point{at.X, at.Y})
+			opened()
+		}
+		before = announced()
+		value[bool](p, `(window.announcements = 0, document.querySelector("#key button[value=room]").focus(), true)`)
+		p.keys(kb.Enter)
+		opened()
+		if n := value[int](p, `window.announcements`); n != 0 || announced() != before {
+			t.Errorf("a press with the keyboard was announced %d times", n)
 		}
 	})
 

@@ -22,7 +22,7 @@ type attempt struct {
 	keyHash  []byte        // nil: staff's
 	accepted time.Time     // monotonic
 	claimed  time.Time     // when its first claim came to this replica; zero: it did not
-	granted  bool          // the row was granted when the claim limit had passed
+	granted  bool          // the row was granted when it was written, or when the claim limit had passed
 	timer    *time.Timer
 }
 
@@ -140,9 +140,12 @@ func (a *attempts) stop() {
 // because the agent answers them by repeating a lost result.
 func (s *Service) attempt(row door.Request, agent string, keyHash []byte) {
 	t := &attempt{row: row, peer: peer(row.Branch, agent), keyHash: keyHash, accepted: time.Now()}
-	s.attempts.add(t, func() { s.proceed(t) })
+	s.proceedLater(t)
 	s.ask(t)
 }
+
+// proceedLater repeats the ask of an attempt after each interval.
+func (s *Service) proceedLater(t *attempt) { s.attempts.add(t, func() { s.proceed(t) }) }
 
 func peer(branch, username string) protocol.Peer {
 	return protocol.Peer{Agent: protocol.Agent{Branch: branch, Username: username}}

@@ -11,6 +11,8 @@
 //	   │ claim denied, branch offline              ├────► UNKNOWN
 //	   └────► FAILED                               └────► FAILED, if the last attempt with this key was UNKNOWN too
 //
+// A press whose claim is there already, because the guest's page has announced it, begins in GRANTED.
+//
 // FAILED discloses the PIN of the door's keypad. A row takes one of the two ways out of PENDING, so a granted request was
 // never answered FAILED before, and a request that was answered FAILED is never granted. A granted door that reports
 // failed or dropped has spent its nonce. Only the claims and reports of the branch's active agent count, and a report must

@@ -1,7 +1,33 @@
 package access
 
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
 // PressesByKey and PressesByStaff export the rate limits.
 var (
 	PressesByKey   = pressesByKey
 	PressesByStaff = pressesByStaff
 )
+
+// Awaited returns the ids of the announced presses, and whether their claims have arrived.
+func (s *Service) Awaited() map[uuid.UUID]bool {
+	s.announced.mu.Lock()
+	defer s.announced.mu.Unlock()
+	awaited := make(map[uuid.UUID]bool)
+	for id, a := range s.announced.byID {
+		awaited[id] = a.nonce != ""
+	}
+	return awaited
+}
+
+// AgeClaims makes the claims that are kept for announced presses older.
+func (s *Service) AgeClaims(by time.Duration) {
+	s.announced.mu.Lock()
+	defer s.announced.mu.Unlock()
+	for _, a := range s.announced.byID {
+		a.claimed = a.claimed.Add(-by)
+	}
+}

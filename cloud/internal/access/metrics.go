@@ -20,6 +20,13 @@ var (
 		Help:    "Parts of a request that succeeds: claim (accepted until the agent's claim), grant (deciding about the claim), drive (claim until the report).",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .2, .5, 1, 2.5},
 	}, []string{"stage"})
+	announcedTotal = promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "yeolda_door_announcements_total",
+		Help: "Announced presses: asked (the agent was asked for a claim), refused (the key opens nothing now, or the branch is offline), ignored (repeated, or too many at once); and unused, claims that no press used.",
+	}, []string{"outcome"})
+	usedTotal = promauto.NewCounter(prometheus.CounterOpts{
+		Name: "yeolda_door_announced_grants_total", Help: "Presses that were granted at once with the claim of their announcement.",
+	})
 	revealedTotal = promauto.NewCounter(prometheus.CounterOpts{
 		Name: "yeolda_door_pins_revealed_total", Help: "PINs shown because a door did not open.",
 	})

@@ -54,9 +54,21 @@ func (s *Service) RequestFor(ctx context.Context, branch, kind, doorlockKey stri
 	now := s.now()
 	// A key that is not a UUID opens nothing, but an unknown branch is reported first.
 	key, hash, keyErr := parseKey(doorlockKey)
-	id := tracing.RequestID(ctx)
-	found, err := s.asks.Do(ctx, postgres.KeyedAsk{ID: id, Branch: branch, Kind: kind, Key: key, KeyHash: hash,
-		Room: room, Online: s.Link.Online(branch), Now: now}, s.write)
+	ask := postgres.KeyedAsk{ID: tracing.RequestID(ctx), Branch: branch, Kind: kind, Key: key, KeyHash: hash,
+		Room: room, Online: s.Link.Online(branch), Now: now}
+	announced := s.announced.take(pressKey{branch, kind, string(hash)}, time.Now())
+	if announced != nil {
+		ask.ID, ask.Nonce, ask.Claimant = announced.id, announced.nonce, announced.from.Username
+		ctx = context.WithoutCancel(ctx) // a grant that is written must be sent, also if the client closes the connection
+	}
+	id := ask.ID
+	found, err := s.asks.Do(ctx, ask, s.write)
+	if announced != nil {
+		s.announced.forget(announced)
+		if err == nil && (!found.Made || found.State.Final()) {
+			s.discard(announced)
+		}
+	}
 	switch {
 	case err != nil:
 		countError()
@@ -78,6 +90,10 @@ func (s *Service) RequestFor(ctx context.Context, branch, kind, doorlockKey stri
 		countError()
 		return "", fmt.Errorf("access: request %s of reservation %d: the database disagrees about the unlock window", id, found.Holder.ID)
 	}
+	if found.State == door.Granted {
+		s.acceptGranted(found, announced, hash) //nolint:contextcheck // as below
+		return found.ID.String(), nil
+	}
 	s.accept(found.Request, found.Agent, hash) //nolint:contextcheck // the attempt outlives the request
 	return found.ID.String(), nil
 }
@@ -93,6 +109,20 @@ func (s *Service) accept(r door.Request, agent string, keyHash []byte) {
 		s.attempt(r, agent, keyHash)
 	} else {
 		count(r.State)
+	}
+}
+
+// acceptGranted starts the attempt for a request that was granted when it was written: it sends the grant instead of an ask.
+func (s *Service) acceptGranted(found postgres.KeyedDoor, a *announcement, keyHash []byte) {
+	r := found.Request
+	s.Log.Info("access: door requested", "branch", r.Branch, "request", r.ID.String(), "device", r.Device, "state", string(r.State))
+	usedTotal.Inc()
+	now := time.Now()
+	s.proceedLater(&attempt{row: r, peer: peer(r.Branch, found.Agent), keyHash: keyHash, accepted: now, claimed: now, granted: true})
+	ctx, cancel := context.WithTimeout(context.Background(), protocol.GrantAge)
+	defer cancel()
+	if err := s.sendGrant(ctx, a.from, r.ID, a.nonce, found.Grant); err != nil {
+		s.Log.Error("access: grant not sent", "branch", r.Branch, "request", r.ID, "error", err) // the next ask repeats it
 	}
 }
 

@@ -80,15 +80,17 @@ type Service struct {
 	Alone         bool          // no other replica reaches the agents, as with the embedded broker; results are not announced to replicas
 	Now           func() time.Time
 
-	asks     postgres.Batcher[postgres.KeyedAsk, postgres.KeyedDoor]
-	claims   postgres.Batcher[postgres.DoorClaim, postgres.GrantedDoors]
-	reports  postgres.Batcher[postgres.DoorReport, postgres.DoorReported]
-	keyed    limit.Buckets // presses by key and kind of door
-	codes    limit.Buckets // codes by reservation and kind of door
-	staffed  limit.Lenient // presses by member of staff
-	attempts attempts
-	waiters  waiters
-	ended    updates
+	asks      postgres.Batcher[postgres.KeyedAsk, postgres.KeyedDoor]
+	announces postgres.Batcher[postgres.KeyedAsk, postgres.AnnouncedDoor]
+	announced announcements
+	claims    postgres.Batcher[postgres.DoorClaim, postgres.GrantedDoors]
+	reports   postgres.Batcher[postgres.DoorReport, postgres.DoorReported]
+	keyed     limit.Buckets // presses by key and kind of door
+	codes     limit.Buckets // codes by reservation and kind of door
+	staffed   limit.Lenient // presses by member of staff
+	attempts  attempts
+	waiters   waiters
+	ended     updates
 }
 
 func (s *Service) now() time.Time {
@@ -114,6 +116,7 @@ func (s *Service) reportLimit() time.Duration {
 // until ctx ends. Requests are accepted without it, but then only their own timers end them.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.attempts.stop()
+	defer s.announced.stop()
 	var loops errgroup.Group
 	loops.Go(func() error { s.sweep(ctx); return nil })
 	if !s.Alone {

@@ -64,6 +64,34 @@ func (a *API) unlockDoor(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, wireUnlock{id})
 }
 
+// announcePress handles POST /v2/keys/{key}/announcements {branch, door: front|room} (any client): the guest is about to press
+// the button. The answer is the same for every key (docs/specification.md, Doors 16).
+func (a *API) announcePress(w http.ResponseWriter, r *http.Request) error {
+	var body struct {
+		Branch *string `json:"branch"`
+		Door   *string `json:"door"`
+	}
+	if err := wire.Decode(r, &body); err != nil {
+		return err
+	}
+	branch, err := wire.Text("branch", body.Branch, 63)
+	if err != nil {
+		return err
+	}
+	kind, err := wire.Text("door", body.Door, 20)
+	if err != nil {
+		return err
+	}
+	err = a.Access.Announce(r.Context(), branch, kind, chi.URLParam(r, "key"))
+	if errors.Is(err, access.ErrUnknownDoor) {
+		return wire.UnknownValue("door")
+	}
+	if err != nil {
+		return err
+	}
+	return wire.WriteData(w, nil)
+}
+
 // adminUnlockDoor handles POST /admin/door/v2/unlock/{branch}/{doorType}/{roomNo?}.
 func (a *API) adminUnlockDoor(w http.ResponseWriter, r *http.Request) error {
 	branch, kind := chi.URLParam(r, "branch"), chi.URLParam(r, "doorType")

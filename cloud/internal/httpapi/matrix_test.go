@@ -187,6 +187,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"rotateKey":            {"/v2/admin/reservations/" + paid + "/key", map[string]any{}, missingField("사유", "reason"), false},
 		"correctContact":       {"/v2/admin/reservations/" + paid + "/contact", map[string]string{"reason": "a"}, missingField("휴대폰 번호", "mobileNum"), false},
 		"adminRevokeCompanion": {"/v2/admin/reservations/" + paid + "/companions/1", nil, notThere("동행 열쇠를"), true},
+		"announcePress":        {"/v2/keys/none/announcements", map[string]string{"branch": "gangnam", "door": "front"}, success, false},
 		"giveCode":             {"/v2/keys/none/codes", map[string]any{"door": "front"}, reply{400, "ResourceNotExistException", "유효하지 않은 도어락 키입니다."}, false},
 		"showExtension":        {"/v2/keys/none/extension", nil, reply{400, "ResourceNotExistException", "유효하지 않은 도어락 키입니다."}, false},
 		"extendStay":           {"/v2/keys/none/extension", map[string]any{"endDateTime": inTheWay}, reply{400, "ResourceNotExistException", "유효하지 않은 도어락 키입니다."}, false},

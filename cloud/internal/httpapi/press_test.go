@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+	"github.com/yeolda/yeolda/protocol"
 )
 
 func TestPressesAreLimited(t *testing.T) {
@@ -50,4 +51,38 @@ func TestUnlockForAnotherRoom(t *testing.T) {
 	}
 	s.Client(t).Post("/door/v2/unlock", map[string]any{"branch": "gangnam", "doorlockType": "room", "key": key, "room": "x"}).
 		Fails(t, http.StatusBadRequest, "IllegalArguemntError", "")
+}
+
+// TestAnnouncedPress announces presses: the answer is the same with and without a right, and the press that follows opens.
+func TestAnnouncedPress(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	a := connectAgent(t, s, "gangnam", protocol.Inventory{})
+	key := keyFor(t, s, 1)
+	guest := s.Client(t)
+	announce := func(key string, body any) servicetest.Answer {
+		return guest.Post("/v2/keys/"+key+"/announcements", body)
+	}
+	room := map[string]string{"branch": "gangnam", "door": "room"}
+	answer := announce(key, room).OK(t)
+	for name, other := range map[string]servicetest.Answer{
+		"unknown key": announce("6b1e64c5-1a5e-4a8e-9b52-0d4a3c1f7a90", room), "not a key": announce("nonsense", room),
+		"another branch": announce(key, map[string]string{"branch": "hongdae", "door": "room"}),
+		"unknown branch": announce(key, map[string]string{"branch": "nowhere", "door": "room"}),
+	} {
+		if other.HTTP != answer.HTTP || string(other.Raw) != string(answer.Raw) {
+			t.Errorf("%s: answer %d %s, want %s", name, other.HTTP, other.Raw, answer.Raw)
+		}
+	}
+	for _, body := range []any{map[string]string{"branch": "gangnam", "door": "side"}, map[string]string{"door": "room"}, map[string]string{"branch": "gangnam"}} {
+		announce(key, body).Fails(t, http.StatusBadRequest, "IllegalArguemntError", "")
+	}
+	id := requestID(t, guest, "/door/v2/unlock", map[string]string{"branch": "gangnam", "doorlockType": "room", "key": key})
+	if e := guest.Send("GET", "/door/v2/unlock/subscribe?requestId="+id+"&key="+key, nil, nil).Event(t); e.Status != "SUCCESS" || len(a.Driven()) != 1 {
+		t.Errorf("result %+v, driven %v", e, a.Driven())
+	}
+	for n := 0; answer.HTTP == http.StatusOK && n < 1000; n++ {
+		answer = announce(key, room)
+	}
+	answer.Fails(t, http.StatusTooManyRequests, "TooManyRequestsError", "")
 }

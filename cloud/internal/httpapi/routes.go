@@ -90,6 +90,7 @@ func (a *API) Routes() http.Handler {
 	zipped.Get("/v2/keys/{key}", a.public(a.showKey))
 	zipped.Get("/v2/keys/{key}/extension", a.public(a.showExtension))
 	mux.Get("/v2/keys/{key}/why", a.public(a.whyKey))
+	mux.Post("/v2/keys/{key}/announcements", a.public(a.announcePress))
 	mux.Post("/v2/keys/{key}/climate", a.public(a.chooseClimate))
 	mux.Get("/v2/keys/{key}/companions", a.public(a.listCompanions))
 	mux.Post("/v2/keys/{key}/companions", a.public(a.addCompanion))

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,6 +82,10 @@ type KeyedAsk struct {
 	Room    int      // the reservation must be for this room; 0: any
 	Online  []string // user names of the branch's connected agents
 	Now     time.Time
+
+	// A claim that an agent has made ahead of the press; see AnnouncedDoors.
+	Nonce    string // empty: none
+	Claimant string // user name
 }
 
 // KeyedDoor is the answer to a customer's request.
@@ -90,11 +95,47 @@ type KeyedDoor struct {
 	Agent        string              // user name of the agent to ask, if the request is pending
 	Made         bool                // the request was written
 	Joined       bool                // a request with this key for this door is in progress; ID is its id
+	Grant        GrantedDoors        // of the request, if it was granted when it was written
+}
+
+// keyedDoors looks up the doorlockKey of each ask in its branch. The arguments are those of keyedArgs.
+const keyedDoors = `asked as (
+			select code, kind, request, key_hash, nullif(room, 0) as room, string_to_array(online, ',') as online, at, nonce, claimant, place
+			from unnest($1::text[], $2::text[], $3::uuid[], $4::bytea[], $5::int[], $6::text[], $7::timestamptz[], $8::text[], $9::text[])
+				with ordinality as a (code, kind, request, key_hash, room, online, at, nonce, claimant, place)
+		), found as (
+			select a.*, b.id as branch_id, r.id as reservation_id, r.start_at, r.end_at, r.no, ` + connectedAgent + ` as agent,
+			       case a.kind when 'front' then 'front' else 'room_' || r.no end as device,
+			       case a.kind when 'front' then b.front_doors else array['room_' || r.no] end as devices
+			from asked a join branch b on b.code = a.code left join lateral (
+				select r.id, r.start_at, ` + stayEnd + ` as end_at, m.no from ` + keyed + `
+				where r.branch_id + 0 = b.id and k.hash = a.key_hash and ` + opens + ` offset 0) r on true
+		)`
+
+// mayPress is the condition that the key of row found of keyedDoors opens the door now.
+const mayPress = `start_at <= at and at < end_at and no = coalesce(room, no)`
+
+func keyedArgs(asks []KeyedAsk) []any {
+	return []any{
+		array(asks, func(a KeyedAsk) string { return a.Branch }),
+		array(asks, func(a KeyedAsk) string { return a.Kind }),
+		array(asks, func(a KeyedAsk) pgtype.UUID { return native(a.ID) }),
+		array(asks, func(a KeyedAsk) []byte { return a.KeyHash }),
+		array(asks, func(a KeyedAsk) int { return a.Room }),
+		array(asks, func(a KeyedAsk) *string { return commaList(a.Online) }),
+		array(asks, func(a KeyedAsk) time.Time { return a.Now.Add(booking.UnlockLead) }),
+		array(asks, func(a KeyedAsk) string { return a.Nonce }),
+		array(asks, func(a KeyedAsk) string { return a.Claimant }),
+	}
 }
 
 // RequestDoorsByKey looks up the doorlockKey of each ask in its branch and, if the unlock window contains now, writes the
 // request, all in one round trip. A request is pending if the active agent of the branch is connected, else failed. If a
 // request with the key for the door is in progress and younger than joinLimit, no further one is written.
+//
+// An ask with the nonce of a claim is granted when it is written, under the conditions of GrantDoors: the claimant is the
+// active agent, and the reservation, locked, is valid. It never waits for a transaction that has locked the reservation: the
+// request is then pending, and GrantDoors waits. Only a statement with a grant waits for the disk.
 //
 // The window from start-lead to end-lead contains now if and only if [start, end) contains now+lead.
 func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimit time.Duration) ([]KeyedDoor, error) {
@@ -106,47 +147,42 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 		return a.Key
 	}
 	all, err := queryBatch(ctx, q, asks, byKey, `
-		with `+relaxed+`, asked as (
-			select code, kind, request, key_hash, nullif(room, 0) as room, string_to_array(online, ',') as online, at, place
-			from unnest($1::text[], $2::text[], $3::uuid[], $4::bytea[], $5::int[], $6::text[], $7::timestamptz[])
-				with ordinality as a (code, kind, request, key_hash, room, online, at, place)
-		), found as (
-			select a.*, b.id as branch_id, r.id, r.start_at, r.end_at, r.no, `+connectedAgent+` as agent,
-			       case a.kind when 'front' then 'front' else 'room_' || r.no end as device,
-			       case a.kind when 'front' then b.front_doors else array['room_' || r.no] end as devices
-			from asked a join branch b on b.code = a.code left join lateral (
-				select r.id, r.start_at, `+stayEnd+` as end_at, m.no from `+keyed+`
-				where r.branch_id + 0 = b.id and k.hash = a.key_hash and `+opens+` offset 0) r on true
-		), joined as (
+		with relaxed as (
+			select set_config('synchronous_commit', case when $12 then current_setting('synchronous_commit') else 'off' end, true)
+		), `+keyedDoors+`, joined as (
 			select f.place, d.id from found f, lateral (
 				select d.id from door_request d
-				where d.reservation_id = f.id and d.created_at > clock_timestamp() - $8::interval
+				where d.reservation_id = f.reservation_id and d.created_at > clock_timestamp() - $10::interval
 				  and d.device = f.device and d.key_hash = f.key_hash
 				  and coalesce(d.finished_at, 'infinity') = 'infinity' -- is null, but not by the index of all such requests
 				order by d.created_at limit 1) d
+		), granted as (
+			select d.place, (
+			    select a.key_epoch from agent_credential a where a.branch_id = d.branch_id and a.active and a.revoked_at is null) as key_epoch
+			from found d
+			where d.nonce <> '' and d.agent is not null and `+activeAgent("d.branch_id", "d.claimant")+`
+			  and exists (
+			    select from `+keyed+`
+			    where `+holdsNow+` and r.start_at <= d.at and d.at < `+stayEnd+`
+			    for share of r, k skip locked)
 		), made as (
 			insert into door_request (id, branch_id, reservation_id, key_hash, requested_by, kind, device, devices,
-			                          created_at, state, finished_at, detail)
-			select request, branch_id, id, key_hash, '`+door.Customer+`', kind, device, devices, clock_timestamp(),
-			       case when agent is null then 'FAILED' else 'PENDING' end,
+			                          created_at, state, nonce, granted_at, finished_at, detail)
+			select request, branch_id, reservation_id, key_hash, '`+door.Customer+`', kind, device, devices, clock_timestamp(),
+			       case when agent is null then 'FAILED' when granted.place is not null then 'GRANTED' else 'PENDING' end,
+			       case when granted.place is not null then nonce end, case when granted.place is not null then clock_timestamp() end,
 			       case when agent is null then clock_timestamp() end, case when agent is null then '`+Offline+`' end
-			from found, relaxed
-			where start_at <= at and at < end_at and no = coalesce(room, no) and place not in (select place from joined)
-			returning id, give_pass_code(door_request, $9)
+			from found left join granted using (place), relaxed
+			where `+mayPress+` and place not in (select place from joined)
+			returning id, state, give_pass_code(door_request, $11)
 		)
-		select f.place, branch_id, f.id, start_at, end_at, no, device, case when made.id is not null then devices end, agent, joined.id
-		from found f left join made on made.id = f.request left join joined on joined.place = f.place`,
+		select f.place, branch_id, f.reservation_id, start_at, end_at, no, device, case when made.id is not null then devices end, agent,
+		       joined.id, coalesce(made.state = 'GRANTED', false), coalesce(key_epoch, 0)
+		from found f left join made on made.id = f.request left join joined on joined.place = f.place
+		  left join granted on granted.place = f.place`,
 		func(turn []KeyedAsk) []any {
-			return []any{
-				array(turn, func(a KeyedAsk) string { return a.Branch }),
-				array(turn, func(a KeyedAsk) string { return a.Kind }),
-				array(turn, func(a KeyedAsk) pgtype.UUID { return native(a.ID) }),
-				array(turn, func(a KeyedAsk) []byte { return a.KeyHash }),
-				array(turn, func(a KeyedAsk) int { return a.Room }),
-				array(turn, func(a KeyedAsk) *string { return commaList(a.Online) }),
-				array(turn, func(a KeyedAsk) time.Time { return a.Now.Add(booking.UnlockLead) }),
-				joinLimit, turn[0].Now,
-			}
+			durable := slices.ContainsFunc(turn, func(a KeyedAsk) bool { return a.Nonce != "" })
+			return append(keyedArgs(turn), joinLimit, turn[0].Now, durable)
 		},
 		func(rows pgx.Rows, place *int) (found KeyedDoor, err error) {
 			var (
@@ -155,8 +191,10 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 				room          *int
 				device, agent *string
 				joined        *uuid.UUID
+				granted       bool
+				keyEpoch      uint64
 			)
-			err = rows.Scan(place, &found.BranchID, &holder, &start, &end, &room, &device, &found.Devices, &agent, &joined)
+			err = rows.Scan(place, &found.BranchID, &holder, &start, &end, &room, &device, &found.Devices, &agent, &joined, &granted, &keyEpoch)
 			if err != nil || holder == nil {
 				return found, err
 			}
@@ -169,6 +207,9 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 			found.State, found.Detail = door.Failed, Offline
 			if agent != nil {
 				found.State, found.Detail, found.Agent = door.Pending, "", *agent
+			}
+			if granted {
+				found.State, found.Grant = door.Granted, GrantedDoors{Doors: found.Devices, KeyEpoch: keyEpoch}
 			}
 			return found, nil
 		})
@@ -183,6 +224,23 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 		}
 	}
 	return all, nil
+}
+
+// AnnouncedDoor is what a press would ask for: the doors and the agent. It has no doors if the press would be rejected, or
+// would fail because the agent is offline.
+type AnnouncedDoor struct {
+	Agent   string // user name
+	Devices []string
+}
+
+// AnnouncedDoors judges asks as RequestDoorsByKey does, and writes nothing.
+func AnnouncedDoors(ctx context.Context, q Querier, asks []KeyedAsk) ([]AnnouncedDoor, error) {
+	return queryBatch(ctx, q, asks, func(a KeyedAsk) uuid.UUID { return a.ID }, `
+		with `+keyedDoors+` select place, agent, devices from found where agent is not null and `+mayPress,
+		keyedArgs,
+		func(rows pgx.Rows, place *int) (found AnnouncedDoor, err error) {
+			return found, rows.Scan(place, &found.Agent, &found.Devices)
+		})
 }
 
 // commaList encodes user names as an argument for string_to_array, which turns null into null and "" into an empty array;
@@ -338,14 +396,18 @@ func ReportDoors(ctx context.Context, q Querier, reports []DoorReport) ([]DoorRe
 		})
 }
 
-// DenyDoor ends a pending request whose claim was denied. A claim of an agent that is not active changes nothing.
-func DenyDoor(ctx context.Context, q Querier, id uuid.UUID, agent protocol.Agent, now time.Time) (ended bool, err error) {
-	tag, err := q.Exec(ctx, `
-		update door_request d set state = 'FAILED', finished_at = clock_timestamp(), detail = 'claim denied'
-		where d.id = $1 and `+ofBranch+` = $2 and d.state = 'PENDING' and `+activeAgent("d.branch_id", "$3")+`
-		returning give_pass_code(d, $4)`,
-		id, agent.Branch, agent.Username, now)
-	return tag.RowsAffected() == 1, err
+// DenyDoor ends a pending request whose claim was denied. A claim of an agent that is not active changes nothing. known is false
+// if there is no such request.
+func DenyDoor(ctx context.Context, q Querier, id uuid.UUID, agent protocol.Agent, now time.Time) (known, ended bool, err error) {
+	err = q.QueryRow(ctx, `
+		with ended as (
+			update door_request d set state = 'FAILED', finished_at = clock_timestamp(), detail = 'claim denied'
+			where d.id = $1 and `+ofBranch+` = $2 and d.state = 'PENDING' and `+activeAgent("d.branch_id", "$3")+`
+			returning give_pass_code(d, $4)
+		)
+		select exists (select from door_request where id = $1), exists (select from ended)`,
+		id, agent.Branch, agent.Username, now).Scan(&known, &ended)
+	return known, ended, err
 }
 
 // FailDoor ends a pending request. It reports false if the request was granted or has ended, so a request is either granted

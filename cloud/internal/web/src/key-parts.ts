@@ -2,6 +2,7 @@
 // together below everything else, so that no button moves under a thumb.
 
 import type { Schemas } from "./core/interface";
+import { connectAnnouncements } from "./key-announce";
 import { connectArrival } from "./key-arrival";
 import { connectClimate } from "./key-climate";
 import { connectCodes } from "./key-codes";
@@ -23,6 +24,7 @@ export function connectParts(main: HTMLElement, key: string, now: () => number):
   const showCodes = connectCodes(main, key, now);
   const stay = connectStay(main, key, now);
   connectGuests(main, key);
+  connectAnnouncements(main, key);
   const arrival = connectArrival(main).catch(() => {});
   const parts = main.querySelector<HTMLElement>("#parts")!;
   return {
