@@ -12,6 +12,9 @@
  * The thief has a third, stolen credential that is standby. It knows every nonce and sends any message about it at any time,
  * also on the topics of the branch; so it needs no state.
  *
+ * The guest may announce the press: then the ask, the claim and their copies come ahead of the request, and a replica may keep a
+ * claim for the press.
+ *
  * Times are events that may happen or not, in the order that the clocks allow. PLANT=n plants a fault; check.sh expects spin
  * to find an error for each of them, and none without.
  */
@@ -35,7 +38,9 @@
 #define REPLICA_CLOCK           14  /* each replica measures the claim limit with its own clock */
 #define ABANDON_EARLY           15  /* a request without a report ends before its nonce has expired */
 #define LEGACY_DROPPED          16  /* dropped counts without a nonce, from an agent of the previous release */
-#define PLANTS                  16
+#define ANNOUNCED_UNCHECKED     17  /* a press that finds a claim is granted without a look at the reservation */
+#define GRANT_AHEAD             18  /* the claim of an announced press is granted before the press */
+#define PLANTS                  18
 
 #define AGENTS 2
 #define EACH   2                 /* nonces of an agent: one before and one after a restart */
@@ -43,10 +48,11 @@
 #define OF(n)  ((n) / EACH)      /* the agent that made nonce n */
 #define NONE   NONCES
 
-mtype = { pending, granted, success, failed, unknown };
+mtype = { absent, pending, granted, success, failed, unknown };
 
-mtype request = pending;         /* the row of the request */
+mtype request = absent;          /* the row of the request */
 byte grantedTo = NONE;           /* the nonce in the row */
+byte kept = NONE;                /* the nonce of the claim that the replica keeps for an announced press */
 bool valid = true;               /* the reservation is valid */
 bool late = false;               /* 2.5 s have passed since the request was accepted, by the clock of the database */
 byte current = 0;                /* the agent whose credential is active */
@@ -104,6 +110,18 @@ inline fail() {
 
 proctype Cloud() {
 	do
+	/* The guest announces the press: an ask ahead of the request, whose claim the replica keeps. Both may come too late. */
+	:: atomic { request == absent -> asked[current] = true }
+	:: atomic { request == absent ->
+		select(n : 0 .. NONCES-1);
+		if
+		:: claimed[n] && PLANT == GRANT_AHEAD -> grantSent[n] = true
+		:: claimed[n] && PLANT != GRANT_AHEAD -> kept = n
+		:: else
+		fi }
+	/* The press, accepted while the reservation is valid. With a kept claim of the active agent it is granted in one statement. */
+	:: atomic { request == absent && valid -> request = pending }
+	:: atomic { request == absent && kept < NONCES && (valid || PLANT == ANNOUNCED_UNCHECKED) && OF(kept) == current -> grant(kept) }
 	/* The ask goes to the active agent, and again while the deadline allows. */
 	:: atomic { request == pending || request == granted -> asked[current] = true }
 	/* A claim: in one transaction the request is pending and young, the reservation is valid, the agent is active. */
@@ -138,7 +156,7 @@ proctype Cloud() {
 #if PLANT == DENY_FAILS_FOR_STANDBY
 	:: atomic { request == pending -> assert(!valid || late); fail() }
 #endif
-	:: atomic { !late -> late = true }
+	:: atomic { request != absent && !late -> late = true }
 	/* No claim in time: a compare-and-set on the row. */
 	:: atomic { (request == pending || PLANT == FAIL_WITHOUT_COMPARE && request == granted) && late -> fail() }
 	/* Results: of the active agent, and with the granted nonce. Agents of the previous release send none. */

@@ -1,6 +1,8 @@
 package doorsim
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +14,8 @@ import (
 const (
 	reportLimit = 6900 * time.Millisecond // the age at which a granted request ends: a little before its subscribers give up
 	grace       = 100 * time.Millisecond
+	announceTTL = 2 * time.Second
+	claimTTL    = protocol.GrantAge / 2
 	sweepEvery  = 500 * time.Millisecond
 	orphanAge   = 2 * protocol.RepeatInterval
 )
@@ -25,6 +29,7 @@ type cloud struct {
 	active  *pi
 	started int                      // counts the processes; odd: it runs
 	ours    map[string]int           // requests that this process asks for
+	awaited map[string]*announcement // announced presses, by the ids that their requests will have
 	ended   map[string]model.State   // state when first seen final
 	revoked map[string]time.Time     // keys, and when they were cancelled
 	failed  map[string]time.Time     // when FAILED was decided
@@ -32,7 +37,7 @@ type cloud struct {
 }
 
 func newCloud(w *fixture) *cloud {
-	c := &cloud{w: w, active: w.pi, ours: map[string]int{}, ended: map[string]model.State{}, revoked: map[string]time.Time{},
+	c := &cloud{w: w, active: w.pi, ours: map[string]int{}, awaited: map[string]*announcement{}, ended: map[string]model.State{}, revoked: map[string]time.Time{},
 		failed: map[string]time.Time{}, at: map[string]time.Duration{}}
 	c.table.Activate(w.pi.from)
 	for range w.others {
@@ -48,7 +53,7 @@ func newCloud(w *fixture) *cloud {
 func (c *cloud) start() {
 	c.mu.Lock()
 	c.started++
-	c.ours = map[string]int{}
+	c.ours, c.awaited = map[string]int{}, map[string]*announcement{}
 	process := c.started
 	c.mu.Unlock()
 	c.w.note("cloud starts")
@@ -64,7 +69,59 @@ func (c *cloud) crash() {
 
 func (c *cloud) runs(process int) bool { return c.started == process && process%2 == 1 }
 
-// press requests doors. It does nothing while the cloud is down.
+// announcement is an announced press, in the memory of a process.
+type announcement struct {
+	device, key string
+	nonce       string // of the claim; empty: it has not arrived
+	from        protocol.Agent
+	claimed     time.Time
+}
+
+// announce asks for a claim ahead of a press with the key.
+func (c *cloud) announce(id, device string, doors []string, key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.runs(c.started) || c.gone(key) {
+		return
+	}
+	c.w.count("announced")
+	c.w.note("%s announced for %s by %q", id, device, key)
+	a := &announcement{device: device, key: key}
+	c.awaited[id] = a
+	c.sendTo(c.active.from, protocol.Ask{RequestID: id, Doors: doors}, id)
+	time.AfterFunc(announceTTL, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.awaited[id] != a {
+			return
+		}
+		delete(c.awaited, id)
+		if a.nonce != "" {
+			c.w.count("claims discarded")
+			c.sendTo(a.from, protocol.Deny{RequestID: id, Nonce: a.nonce, Reason: "announced and not pressed"}, id)
+		}
+	})
+}
+
+// take returns the announcement of a press whose claim is fresh, and its id.
+func (c *cloud) take(device, key string) (id string, a *announcement) {
+	for _, id := range slices.Sorted(maps.Keys(c.awaited)) {
+		if a := c.awaited[id]; a.device == device && a.key == key && a.nonce != "" && time.Since(a.claimed) <= claimTTL {
+			delete(c.awaited, id)
+			return id, a
+		}
+	}
+	return "", nil
+}
+
+// gone reports whether a key opens nothing any more.
+func (c *cloud) gone(key string) bool {
+	at, revoked := c.revoked[key]
+	return key != "" && revoked && !time.Now().Before(at)
+}
+
+// press requests doors. It does nothing while the cloud is down. A press that was announced and whose claim is there is granted
+// in the statement that writes its row.
 func (c *cloud) press(id, device string, doors []string, key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,13 +129,26 @@ func (c *cloud) press(id, device string, doors []string, key string) {
 	if !c.runs(process) {
 		return
 	}
-	if at, gone := c.revoked[key]; key != "" && gone && !time.Now().Before(at) {
+	if c.gone(key) {
 		return // the key is invalid
+	}
+	announced, a := c.take(device, key)
+	if a != nil {
+		id = announced
 	}
 	c.w.note("%s pressed for %s by %q", id, device, key)
 	c.table.Insert(model.Row{ID: id, Branch: branch, Device: device, Doors: doors, Key: key, Created: time.Now(), State: model.Pending})
 	c.ours[id] = process
-	c.ask(id)
+	var granted []string
+	if a != nil {
+		granted = c.table.Grant(id, a.from, a.nonce, true, c.now())
+	}
+	if granted != nil {
+		c.w.count("granted at once")
+		c.grant(a.from, id, a.nonce, granted)
+	} else {
+		c.ask(id)
+	}
 	time.AfterFunc(protocol.RepeatInterval, func() { c.proceed(process, id) })
 }
 
@@ -212,21 +282,32 @@ func (c *cloud) claim(from protocol.Agent, m protocol.Claim) {
 	if c.w.plant == claimsOfStandby {
 		from = c.active.from
 	}
-	r := c.table.Row(m.RequestID)
-	holds := false
-	if r != nil {
-		_, gone := c.revoked[r.Key]
-		holds = !gone
+	if a := c.awaited[m.RequestID]; a != nil {
+		if a.nonce != m.Nonce && from == c.active.from {
+			a.nonce, a.from, a.claimed = m.Nonce, from, time.Now()
+		}
+		return
 	}
+	r := c.table.Row(m.RequestID)
+	if r == nil {
+		return
+	}
+	_, gone := c.revoked[r.Key]
+	holds := !gone
 	doors := c.table.Grant(m.RequestID, from, m.Nonce, holds, c.now())
 	if doors == nil {
 		c.w.count("denied")
 		c.sendTo(to, protocol.Deny{RequestID: m.RequestID, Nonce: m.Nonce, Reason: "too late, not the first, or cancelled"}, m.RequestID)
 		return
 	}
-	grant := protocol.Grant{Branch: branch, RequestID: m.RequestID, Nonce: m.Nonce, Doors: doors,
+	c.grant(to, m.RequestID, m.Nonce, doors)
+}
+
+// grant sends a signed grant to the agent that claimed.
+func (c *cloud) grant(to protocol.Agent, id, nonce string, doors []string) {
+	grant := protocol.Grant{Branch: branch, RequestID: id, Nonce: nonce, Doors: doors,
 		PulseMs: uint32(protocol.DefaultPulse.Milliseconds())}.Sign(cloudKey)
-	c.sendTo(to, grant, m.RequestID)
+	c.sendTo(to, grant, id)
 	c.w.net.forgery(c.w, grant)
 }
 

@@ -39,7 +39,7 @@ func newFixture(seed uint64, whole bool, planted plant) (w *fixture, plan []even
 		addOthers(rand.New(rand.NewPCG(seed, 0x0B)), w)
 	}
 	w.cloud = newCloud(w)
-	plan = presses(r, w)
+	plan = presses(r, rand.New(rand.NewPCG(seed, 0xA4)), w)
 	if seed != calm {
 		plan = append(plan, faults(r, w)...)
 		plan = append(plan, takeover(rand.New(rand.NewPCG(seed, 0x7A)), w)...)
@@ -86,14 +86,40 @@ func moment(r *rand.Rand, w *fixture, within time.Duration) time.Time {
 	return w.start.Add(time.Duration(r.Int64N(int64(within))))
 }
 
-func presses(r *rand.Rand, w *fixture) (plan []event) {
+func presses(r, announced *rand.Rand, w *fixture) (plan []event) {
 	for n := range 1 + r.IntN(3) {
 		id, key := newID(w.seed<<8+uint64(n)), []string{"", "guest", "guest", "other"}[r.IntN(4)]
 		device, doors := "room_1", []string{"room_1"}
 		if r.IntN(3) == 0 {
 			device, doors = "front", []string{"front_1", "front_2"}
 		}
-		plan = append(plan, event{moment(r, w, 6*time.Second), func() { w.cloud.press(id, device, doors, key) }})
+		at := moment(r, w, 6*time.Second)
+		plan = append(plan, event{at, func() { w.cloud.press(id, device, doors, key) }})
+		if key != "" { // staff do not announce
+			plan = append(plan, announcements(announced, w, n, at, device, doors, key)...)
+		}
+	}
+	return plan
+}
+
+// announcements returns those of one press: mostly one a moment earlier, but also none, several, a late one, and those of another
+// key or for another door, which no press follows.
+func announcements(r *rand.Rand, w *fixture, press int, pressed time.Time, device string, doors []string, key string) (plan []event) {
+	for i := range r.IntN(4) {
+		id := newID(w.seed<<8 + 0x40 + uint64(press)<<3 + uint64(i))
+		device, doors, key := device, doors, key
+		at := pressed.Add(-time.Duration(r.Int64N(int64(300 * time.Millisecond))))
+		switch r.IntN(8) {
+		case 0:
+			at = pressed.Add(time.Duration(r.Int64N(int64(time.Second)))) // late
+		case 1:
+			at = pressed.Add(-time.Duration(r.Int64N(int64(3 * time.Second)))) // long before
+		case 2:
+			key = "stranger"
+		case 3:
+			device, doors = "room_1", []string{"room_1"}
+		}
+		plan = append(plan, event{at, func() { w.cloud.announce(id, device, doors, key) }})
 	}
 	return plan
 }
@@ -178,7 +204,7 @@ func runWith(seed uint64, whole bool, planted plant) *fixture {
 // simulation runs the seeds of the protocol as it is.
 var simulation = seeds.Simulation{
 	Run:     func(seed uint64) seeds.Result { return run(seed).result() },
-	Covered: []string{"SUCCESS", "FAILED", "UNKNOWN", "denied", "forged", "drives", "reported failed", "reported dropped", "reported unknown", "results ignored", "lies", "activations"},
+	Covered: []string{"SUCCESS", "FAILED", "UNKNOWN", "denied", "forged", "drives", "reported failed", "reported dropped", "reported unknown", "results ignored", "lies", "activations", "announced", "granted at once", "claims discarded"},
 	Rare:    100,
 }
 

@@ -22,6 +22,8 @@ const (
 	claimTTL = protocol.GrantAge / 2
 	// maxAnnounced bounds the presses that are awaited at the same time. Further ones are not announced to their agents.
 	maxAnnounced = 4096
+	// notPressed is the reason of the deny with which the agent discards a claim.
+	notPressed = "announced and not pressed"
 )
 
 // announcesByKey limits the announcements of one key for one kind of door, as pressesByKey its presses.
@@ -85,7 +87,7 @@ func (s *Service) discard(a *announcement) {
 		return
 	}
 	announcedTotal.WithLabelValues("unused").Inc()
-	err := s.Link.Send(a.from, protocol.Deny{RequestID: a.id.String(), Nonce: a.nonce, Reason: "announced and not pressed"})
+	err := s.Link.Send(a.from, protocol.Deny{RequestID: a.id.String(), Nonce: a.nonce, Reason: notPressed})
 	if err != nil {
 		s.Log.Debug("access: claim not discarded", "branch", a.press.branch, "request", a.id, "error", err)
 	}

@@ -31,3 +31,13 @@ func (s *Service) AgeClaims(by time.Duration) {
 		a.claimed = a.claimed.Add(-by)
 	}
 }
+
+// AwaitPresses lets a service that was stopped accept announcements.
+func (s *Service) AwaitPresses() {
+	s.announced.mu.Lock()
+	defer s.announced.mu.Unlock()
+	s.announced.stopped = false
+}
+
+// NotPressed is the reason of the deny for a claim that no press used.
+const NotPressed = notPressed

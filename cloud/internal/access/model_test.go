@@ -36,7 +36,7 @@ func TestModelIsTheRealThing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBoth(t, h)
 		t.Repeat(map[string]func(*rapid.T){
-			"press": b.press, "claim": b.claim, "claim at once": b.claimAtOnce, "report": b.report, "no claim": b.fail,
+			"press": b.press, "announced press": b.announced, "claim": b.claim, "claim at once": b.claimAtOnce, "report": b.report, "no claim": b.fail,
 			"no report": b.abandon, "nothing heard": b.unheard, "overdue": b.overdue, "cancel": b.cancel, "activate": b.activate, "time passes": b.age, "": b.compare,
 		})
 	})
@@ -74,6 +74,7 @@ func newBoth(t *rapid.T, h *house) *both {
 	if err := b.service.Run(stopped); err != nil {
 		t.Fatal(err)
 	}
+	b.service.AwaitPresses()
 	return b
 }
 
@@ -90,7 +91,8 @@ func (a *answers) Online(branch string) []string {
 func (a *answers) Send(_ protocol.Peer, m protocol.Message) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, ask := m.(protocol.Ask); !ask {
+	_, ask := m.(protocol.Ask)
+	if deny, ok := m.(protocol.Deny); !ask && !(ok && deny.Reason == access.NotPressed) {
 		a.sent = append(a.sent, m)
 	}
 	return nil
@@ -179,6 +181,55 @@ func (b *both) pressAs(t *rapid.T, kind string, who int) {
 		t.Fatalf("press joined request %s, which is not in progress", r.ID)
 	}
 	b.table.Insert(r)
+}
+
+// announced announces a press of a guest, claims it as some agent, and presses. To the model that is a press, and a claim at the same
+// instant.
+func (b *both) announced(t *rapid.T) {
+	kind := rapid.SampledFrom([]string{access.Front, access.Room}).Draw(t, "kind")
+	guest := rapid.IntRange(0, len(b.guests)-1).Draw(t, "guest")
+	asked := protocol.Agent{Branch: "gangnam", Username: b.active}
+	before := b.service.Awaited()
+	if err := b.service.Announce(t.Context(), "gangnam", kind, b.guests[guest]); err != nil {
+		t.Fatal(err)
+	}
+	var id string
+	for announced := range b.service.Awaited() {
+		if _, known := before[announced]; !known {
+			id = announced.String()
+		}
+	}
+	if id == "" {
+		if !b.gone[b.guests[guest]] && len(before) == 0 {
+			t.Fatal("the announcement is not awaited")
+		}
+		return
+	}
+	from, nonce := someAgent(t), protocol.NewNonce()
+	if err := b.service.Claim(t.Context(), protocol.Peer{Agent: from}, protocol.Claim{RequestID: id, Nonce: nonce}); err != nil {
+		t.Fatal(err)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "takeover") == 0 {
+		b.activate(t)
+	}
+	if answered := b.answers.take(); len(answered) > 0 {
+		t.Fatalf("the claim was answered before the press: %v", answered)
+	}
+	made := len(b.table.Rows())
+	b.pressAs(t, kind, guest)
+	want := map[string][]string{}
+	if rows := b.table.Rows(); len(rows) > made && rows[made].ID == id {
+		b.nonces[id] = []string{nonce}
+		if from != asked {
+			t.Fatalf("the claim of %v was kept, asked was %v", from, asked)
+		}
+		if doors := b.grant(rows[made], from, nonce); doors != nil {
+			want[nonce] = doors
+		}
+	}
+	if got := b.answers.take(); !maps.EqualFunc(got, want, slices.Equal) {
+		t.Fatalf("announced press %s: granted %v, the model says %v", id, got, want)
+	}
 }
 
 // inProgress returns the request that a further request with the same key joins.
