@@ -1,7 +1,9 @@
 package access_test
 
 import (
+	"crypto/ed25519"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
+	"github.com/yeolda/yeolda/cloud/internal/agenttest"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 )
 
@@ -109,5 +112,120 @@ func BenchmarkOneKeyHammers(b *testing.B) {
 		b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 		b.ReportMetric(float64(lost), "lost")
 		b.ReportMetric(float64(accepted.Load()), "accepted")
+	}
+}
+
+// lagged delays what it carries in each direction, like a long way.
+type lagged struct {
+	net.Conn
+	out, in chan parcel
+	rest    []byte
+}
+
+type parcel struct {
+	due   time.Time
+	bytes []byte
+}
+
+// far dials a connection with a delay each way.
+func far(addr string, delay time.Duration) func() (net.Conn, error) {
+	return func() (net.Conn, error) {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			return nil, err
+		}
+		l := &lagged{Conn: conn, out: make(chan parcel, 1024), in: make(chan parcel, 1024)}
+		go func() {
+			for p := range l.out {
+				time.Sleep(time.Until(p.due))
+				if _, err := conn.Write(p.bytes); err != nil {
+					return
+				}
+			}
+		}()
+		go func() {
+			defer close(l.in)
+			for {
+				buffer := make([]byte, 4096)
+				n, err := conn.Read(buffer)
+				if err != nil {
+					close(l.out)
+					return
+				}
+				l.in <- parcel{time.Now().Add(delay), buffer[:n]}
+			}
+		}()
+		return &lag{l, delay}, nil
+	}
+}
+
+type lag struct {
+	*lagged
+	delay time.Duration
+}
+
+func (l *lag) Write(b []byte) (n int, err error) {
+	defer func() {
+		if recover() != nil { // the connection has ended
+			err = net.ErrClosed
+		}
+	}()
+	l.out <- parcel{time.Now().Add(l.delay), slices.Clone(b)}
+	return len(b), nil
+}
+
+func (l *lag) Read(b []byte) (int, error) {
+	if len(l.rest) == 0 {
+		p, ok := <-l.in
+		if !ok {
+			return 0, net.ErrClosed
+		}
+		time.Sleep(time.Until(p.due))
+		l.rest = p.bytes
+	}
+	n := copy(b, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+// BenchmarkDistantUnlock measures presses, from the request to its result, at a branch to which a round trip takes 50 ms.
+// Announced presses come a touch of 100 ms after their announcement.
+func BenchmarkDistantUnlock(b *testing.B) {
+	const presses, touch = 100, 100 * time.Millisecond
+	for _, announced := range []bool{false, true} {
+		name := "plain"
+		if announced {
+			name = "announced"
+		}
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				h := build(b)
+				agenttest.Connect(b, agenttest.Config{Branch: "gangnam", Dial: far(h.addr, 25*time.Millisecond),
+					Keys: []ed25519.PublicKey{h.grants.Public().(ed25519.PublicKey)}})
+				h.until("the agent", func() bool { return len(h.Link.Online("gangnam")) > 0 })
+				key := h.reserve(1)
+				var took []time.Duration
+				for range presses {
+					if announced {
+						if err := h.Announce(b.Context(), "gangnam", access.Room, key); err != nil {
+							b.Fatal(err)
+						}
+						time.Sleep(touch)
+					}
+					began := time.Now()
+					id := h.request(access.Room, key)
+					if got := h.await(h.Service, id, key); got.Status != access.Success {
+						b.Fatalf("got %+v", got)
+					}
+					took = append(took, time.Since(began))
+				}
+				atOnce := one[int](h, `select count(*) from event where type = $1`, "door-request.granted") -
+					one[int](h, `select count(*) from event where type = $1`, "door-request.pending")
+				slices.Sort(took)
+				b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+				b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+				b.ReportMetric(100*float64(atOnce)/presses, "at-once-%")
+			}
+		})
 	}
 }

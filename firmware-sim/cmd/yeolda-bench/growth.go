@@ -116,6 +116,21 @@ func alone(ctx context.Context, root string, p *part.Part) error {
 	return nil
 }
 
+// distant measures presses at a branch that is 50 ms away, there and back, with and without an announcement.
+func distant(ctx context.Context, root string, p *part.Part) error {
+	found, err := benchmark(ctx, root, "./cloud/internal/access", "BenchmarkDistantUnlock")
+	if err != nil {
+		return err
+	}
+	plain, announced := found["plain"], found["announced"]
+	p.Figures = append(p.Figures,
+		part.Figure{Name: "unlock at a branch 50 ms away, p50", Value: plain["p50-ms"], Unit: "ms"},
+		atMost("announced unlock at a branch 50 ms away, p50, ms", announced["p50-ms"], 60),
+		atLeast("announced unlock at a branch 50 ms away, granted at once, %", announced["at-once-%"], 99),
+	)
+	return nil
+}
+
 // holds measures holds beside pgbench.
 func holds(ctx context.Context, root string, p *part.Part) error {
 	found, err := benchmark(ctx, root, "./cloud/internal/postgres", "BenchmarkHoldAgainstPgbench")

@@ -33,7 +33,11 @@ var client = &http.Client{
 	Transport: &http.Transport{MaxIdleConns: 1024, MaxIdleConnsPerHost: 1024, DialContext: (&net.Dialer{}).DialContext},
 }
 
-func measure(ctx context.Context, inFlight int, round time.Duration, press presser) (sample, error) {
+// touch is how long a finger rests on the button between the announcement of a press and the press.
+const touch = 60 * time.Millisecond
+
+// measure repeats presses. announce is nil or called before each press, a touch earlier, and not measured.
+func measure(ctx context.Context, inFlight int, round time.Duration, announce func(ctx context.Context, n int64) error, press presser) (sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, round+30*time.Second)
 	defer cancel()
 	var (
@@ -50,8 +54,17 @@ func measure(ctx context.Context, inFlight int, round time.Duration, press press
 			var mine []time.Duration
 			misses := 0
 			for time.Since(began) < round {
+				number := n.Add(1)
+				var err error
+				if announce != nil {
+					err = announce(ctx, number)
+					time.Sleep(touch)
+				}
 				pressed := time.Now()
-				ok, err := press(ctx, n.Add(1))
+				ok := false
+				if err == nil {
+					ok, err = press(ctx, number)
+				}
 				if err != nil {
 					mu.Lock()
 					problem = errors.Join(problem, err)
@@ -129,6 +142,14 @@ func unlocker(api string, keys []grant) presser {
 			return false, err
 		}
 		return result(ctx, api+"/door/v2/unlock/subscribe?requestId="+accepted.Data.RequestID+"&key="+key.key)
+	}
+}
+
+// announcer announces the presses of an unlocker.
+func announcer(api string, keys []grant) func(ctx context.Context, n int64) error {
+	return func(ctx context.Context, n int64) error {
+		key := keys[n%int64(len(keys))]
+		return post(ctx, api+"/v2/keys/"+key.key+"/announcements", `{"branch":"`+key.branch+`","door":"room"}`, nil)
 	}
 }
 

@@ -121,7 +121,7 @@ func benchmarkAll(ctx context.Context, root, dir, file string, agents, rounds in
 	}
 	// A failure keeps the earlier measurements.
 	failed := memory(ctx, root, dir, log, &p)
-	for _, measure := range []func(context.Context, string, *part.Part) error{exchange, alone, holds, lookUps} {
+	for _, measure := range []func(context.Context, string, *part.Part) error{exchange, alone, distant, holds, lookUps} {
 		failed = errors.Join(failed, measure(ctx, root, &p))
 	}
 	if failed != nil {
@@ -164,10 +164,10 @@ func presses(ctx context.Context, root, dir string, agents, rounds int, round ti
 	buyer := buyer(s, agents)
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0) // it buffers until Flush, which returns the error
 	_, _ = fmt.Fprintln(table, "in flight\tof\trate/s\tp50 ms\tp99 ms\tmax ms\tnot SUCCESS")
-	compare := func(n int, name string, press presser) (sample, error) {
+	compare := func(n int, name string, announce func(context.Context, int64) error, press presser) (sample, error) {
 		var results []sample
 		for range rounds {
-			result, err := measure(ctx, n, round, press)
+			result, err := measure(ctx, n, round, announce, press)
 			if err != nil {
 				return sample{}, err
 			}
@@ -183,19 +183,25 @@ func presses(ctx context.Context, root, dir string, agents, rounds int, round ti
 		return m, table.Flush()
 	}
 	for _, n := range inFlight {
-		unlock, err := compare(n, "unlock", unlocker(s.API, keys))
+		unlock, err := compare(n, "unlock", nil, unlocker(s.API, keys))
 		if err != nil {
 			return err
 		}
-		constant, err := compare(n, "floor", floor.press)
+		var announced sample
+		if n == 1 {
+			if announced, err = compare(n, "announced unlock", announcer(s.API, keys), unlocker(s.API, keys)); err != nil {
+				return err
+			}
+		}
+		constant, err := compare(n, "floor", nil, floor.press)
 		if err != nil {
 			return err
 		}
-		p.Figures = append(p.Figures, bars(n, unlock, constant)...)
+		p.Figures = append(p.Figures, bars(n, unlock, announced, constant)...)
 	}
 	// Purchases last: their background work (messages, channels) would compete with the presses.
 	for _, n := range inFlight {
-		if _, err := compare(n, "purchase", buyer); err != nil {
+		if _, err := compare(n, "purchase", nil, buyer); err != nil {
 			return err
 		}
 	}
@@ -208,11 +214,12 @@ func presses(ctx context.Context, root, dir string, agents, rounds int, round ti
 }
 
 // bars are the limits for unlocks, relative to the floor of the same run.
-func bars(inFlight int, unlock, floor sample) []part.Figure {
+func bars(inFlight int, unlock, announced, floor sample) []part.Figure {
 	switch inFlight {
 	case 1:
 		return []part.Figure{
-			atMost("unlock, 1 in flight, p50, of the floor's", float64(unlock.p50)/float64(floor.p50), 4),
+			{Name: "unlock, 1 in flight, p50, of the floor's", Value: float64(unlock.p50) / float64(floor.p50)},
+			atMost("announced unlock, 1 in flight, p50, of the floor's", float64(announced.p50)/float64(floor.p50), 4),
 			atMost("unlock, 1 in flight, p99, ms", ms(unlock.p99), 10),
 		}
 	case 64:
