@@ -34,6 +34,7 @@ type agentCmd struct {
 // agentEnrollCmd is `yeolda agent enroll`.
 type agentEnrollCmd struct {
 	Branch   string          `arg:"" help:"Code of the branch."`
+	Replace  string          `placeholder:"USERNAME" help:"The machine that the new one replaces: it is revoked as soon as the doors of the new one work."`
 	File     string          `placeholder:"FILE" type:"path" xor:"how" help:"Write a credential to a new file that only its owner may read, instead of showing the command."`
 	Show     bool            `xor:"how" help:"Show a credential instead of the command."`
 	HTTP     config.HTTP     `embed:""`
@@ -53,10 +54,10 @@ func (c *agentEnrollCmd) Run(p *program) error {
 				return err
 			}
 			if c.File == "" && !c.Show {
-				token, err = enroll.Offer(ctx, tx, c.Branch, p.by(), keys, now)
+				token, err = enroll.Offer(ctx, tx, c.Branch, c.Replace, p.by(), keys, now)
 				return err
 			}
-			if credential, err = enroll.Issue(ctx, tx, c.Branch, keys, nil); err != nil {
+			if credential, err = enroll.Issue(ctx, tx, c.Branch, c.Replace, keys, nil, now); err != nil {
 				return err
 			}
 			err = postgres.AppendAudit(ctx, tx, audit.Entry{Actor: p.by(), Action: "agent.enroll", Target: credential.Username})
@@ -68,6 +69,8 @@ func (c *agentEnrollCmd) Run(p *program) error {
 		switch {
 		case errors.Is(err, postgres.ErrNoBranch):
 			return fmt.Errorf("there is no branch %q; see yeolda branch list", c.Branch)
+		case errors.Is(err, postgres.ErrNoAgent):
+			return fmt.Errorf("branch %s has no agent %q; see yeolda agent list", c.Branch, c.Replace)
 		case err != nil:
 			return err
 		case c.File != "":

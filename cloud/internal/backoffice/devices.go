@@ -99,8 +99,9 @@ func (s *Service) Credentials(ctx context.Context, branch string) ([]postgres.Ag
 	return found, nil
 }
 
-// OfferAgent makes a token that one machine exchanges for the credential of the branch's agent.
-func (s *Service) OfferAgent(ctx context.Context, branch, by string) (token string, expires time.Time, err error) {
+// OfferAgent makes a token that one machine exchanges for the credential of the branch's agent. replaces is the user name of the
+// machine that it replaces, or empty. It returns ErrNoAgent.
+func (s *Service) OfferAgent(ctx context.Context, branch, replaces, by string) (token string, expires time.Time, err error) {
 	entry := audit.Entry{Actor: by, Branch: branch, Action: "agent.offer"}
 	err = s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {
 		expires = now.Add(enroll.TokenLife)
@@ -108,7 +109,7 @@ func (s *Service) OfferAgent(ctx context.Context, branch, by string) (token stri
 		if err != nil {
 			return err
 		}
-		token, err = enroll.Offer(ctx, tx, branch, by, keys, now)
+		token, err = enroll.Offer(ctx, tx, branch, replaces, by, keys, now)
 		return err
 	})
 	return token, expires, err

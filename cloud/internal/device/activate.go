@@ -36,7 +36,23 @@ func (s *Service) activate(ctx context.Context, tx pgx.Tx, username, actor strin
 		}
 	}
 	s.Log.Info("device: agent activated", "branch", u.Agent.Branch, "username", username, "actor", actor)
-	return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: actor, Branch: u.Agent.Branch, Action: "agent.activate", Target: username})
+	if err := postgres.AppendAudit(ctx, tx, audit.Entry{Actor: actor, Branch: u.Agent.Branch, Action: "agent.activate", Target: username}); err != nil {
+		return err
+	}
+	return s.revokeReplaced(ctx, tx, u.Agent, actor)
+}
+
+// revokeReplaced revokes the credential of the machine that an activated one replaces: it was taken away.
+func (s *Service) revokeReplaced(ctx context.Context, tx pgx.Tx, by protocol.Agent, actor string) error {
+	replaced, err := postgres.ReplacedAgent(ctx, tx, by.Username)
+	if err != nil || replaced == "" {
+		return err
+	}
+	if err := postgres.RevokeAgent(ctx, tx, replaced); err != nil {
+		return err
+	}
+	s.Log.Info("device: replaced agent revoked", "branch", by.Branch, "username", replaced, "by", by.Username)
+	return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: actor, Branch: by.Branch, Action: "agent.revoke", Target: replaced})
 }
 
 // activateNew activates those of the credentials that become active automatically; see postgres.NewAgents.

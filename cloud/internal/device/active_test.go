@@ -199,3 +199,25 @@ func TestTakeoverRaisesOneAlert(t *testing.T) {
 		t.Errorf("the alert is still open: %q, %v", open(), err)
 	}
 }
+
+// TestReplacementBecomesActiveAtOnce checks that a machine which replaces another one becomes active as soon as its doors work, although
+// the other one was online a moment ago, and that the credential of the other one is then revoked.
+func TestReplacementBecomesActiveAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec(`update branch set front_doors = $1 where code = 'gangnam'`, []string{"front_1"})
+	f.enroll(pi2)
+	f.exec(`update agent_credential set replaces = $2 where username = $1`, pi2.Username, "agent-gangnam")
+	f.announce(agent("gangnam"), "1", nil, "front_1")
+	f.announce(pi2, "2", nil) // without settings it has no door
+	if f.state(pi2.Username) != "standby" || f.state("agent-gangnam") != "active" {
+		t.Error("a machine without doors has replaced the other one")
+	}
+	f.announce(pi2, "2", nil, "front_1")
+	if f.state(pi2.Username) != "active" || f.state("agent-gangnam") != "revoked" {
+		t.Errorf("the new machine is %s and the old one %s, want active and revoked", f.state(pi2.Username), f.state("agent-gangnam"))
+	}
+	if got := rows[bool](f, `select online from agent_inventory i join branch b on b.id = i.branch_id where b.code = $1`, "gangnam"); !cmp.Equal(got, []bool{true}) {
+		t.Errorf("the branch is online: %v, want true", got)
+	}
+}

@@ -47,22 +47,29 @@ func (c Credential) String() string {
 }
 
 // Issue issues a credential for a branch, which is standby at first. publicKey belongs to the key pair of the machine; nil: it
-// has none, and connects with the password. It returns postgres.ErrNoBranch.
-func Issue(ctx context.Context, q postgres.Querier, branch string, keys grantkey.Set, publicKey ed25519.PublicKey) (Credential, error) {
+// has none, and connects with the password. The machine gets the settings of the one that it replaces; replaces is its user name, or
+// empty if both stay in use: then the settings are those of the branch's active machine. It returns postgres.ErrNoBranch.
+func Issue(ctx context.Context, tx pgx.Tx, branch, replaces string, keys grantkey.Set, publicKey ed25519.PublicKey, now time.Time) (Credential, error) {
 	c := Credential{
 		Branch: branch, Username: protocol.AgentID(branch) + "-" + strings.ToLower(rand.Text()[:8]), Password: rand.Text(),
 		GrantPublicKeys: keys.Public,
 	}
 	hash := sha256.Sum256([]byte(c.Password))
-	return c, postgres.InsertAgent(ctx, q, branch, postgres.NewCredential{Username: c.Username, SecretHash: hash[:], KeyEpoch: keys.Epoch, PublicKey: publicKey})
+	err := postgres.InsertAgent(ctx, tx, branch, postgres.NewCredential{
+		Username: c.Username, SecretHash: hash[:], KeyEpoch: keys.Epoch, PublicKey: publicKey, Replaces: replaces})
+	if err != nil {
+		return c, err
+	}
+	return c, postgres.CopySettings(ctx, tx, c.Username, replaces, now)
 }
 
-// Offer makes a token for a branch; by is who asked for it. The token never begins with a hyphen, because it is an argument of
-// a command. It returns postgres.ErrNoBranch.
-func Offer(ctx context.Context, q postgres.Querier, branch, by string, keys grantkey.Set, now time.Time) (token string, err error) {
+// Offer makes a token for a branch; by is who asked for it. replaces is the user name of the machine that the new one replaces, or
+// empty. The token never begins with a hyphen, because it is an argument of a command. It returns postgres.ErrNoBranch, or
+// postgres.ErrNoAgent if replaces is no credential of the branch.
+func Offer(ctx context.Context, q postgres.Querier, branch, replaces, by string, keys grantkey.Set, now time.Time) (token string, err error) {
 	token = rand.Text() + "." + Fingerprint(keys.Public)
 	hash := sha256.Sum256([]byte(token))
-	return token, postgres.InsertEnrollment(ctx, q, branch, hash[:], keys.Epoch, by, now.Add(TokenLife))
+	return token, postgres.InsertEnrollment(ctx, q, branch, replaces, hash[:], keys.Epoch, by, now.Add(TokenLife))
 }
 
 // Exchange spends a token for a credential, in one transaction. Its grant keys are those of the token, even if they were
@@ -70,22 +77,22 @@ func Offer(ctx context.Context, q postgres.Querier, branch, by string, keys gran
 func Exchange(ctx context.Context, db *postgres.DB, token string, ring *grantkey.Ring, publicKey ed25519.PublicKey, address string) (c Credential, err error) {
 	hash := sha256.Sum256([]byte(token))
 	err = db.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		branch, by, epoch, err := postgres.UseEnrollment(ctx, tx, hash[:], now)
+		e, err := postgres.UseEnrollment(ctx, tx, hash[:], now)
 		if errors.Is(err, postgres.ErrNoEnrollment) {
 			return ErrToken
 		}
 		if err != nil {
 			return err
 		}
-		keys, err := ring.Of(ctx, tx, epoch)
+		keys, err := ring.Of(ctx, tx, e.KeyEpoch)
 		if err != nil {
 			return err
 		}
-		if c, err = Issue(ctx, tx, branch, keys, publicKey); err != nil {
+		if c, err = Issue(ctx, tx, e.Branch, e.Replaces, keys, publicKey, now); err != nil {
 			return err
 		}
 		return postgres.AppendAudit(ctx, tx, audit.Entry{
-			Actor: by, Branch: branch, Action: "agent.enroll", Target: c.Username, Address: address,
+			Actor: e.By, Branch: e.Branch, Action: "agent.enroll", Target: c.Username, Address: address,
 		})
 	})
 	return c, err

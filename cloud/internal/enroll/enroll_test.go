@@ -47,7 +47,7 @@ func database(t *testing.T) *postgres.DB {
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	db := database(t)
-	token, err := enroll.Offer(t.Context(), db.Pool, "gangnam", "cli:root", keys, time.Now())
+	token, err := enroll.Offer(t.Context(), db.Pool, "gangnam", "", "cli:root", keys, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestTokenLife(t *testing.T) {
 	t.Parallel()
 	db := database(t)
 	for age, want := range map[time.Duration]error{enroll.TokenLife - time.Minute: nil, enroll.TokenLife + time.Minute: enroll.ErrToken} {
-		token, err := enroll.Offer(t.Context(), db.Pool, "gangnam", "cli:root", keys, time.Now().Add(-age))
+		token, err := enroll.Offer(t.Context(), db.Pool, "gangnam", "", "cli:root", keys, time.Now().Add(-age))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestTokenLife(t *testing.T) {
 	if _, err := enroll.Exchange(t.Context(), db, "none", ring(db), nil, ""); !errors.Is(err, enroll.ErrToken) {
 		t.Errorf("a made-up token: %v", err)
 	}
-	if _, err := enroll.Offer(t.Context(), db.Pool, "busan", "cli:root", keys, time.Now()); !errors.Is(err, postgres.ErrNoBranch) {
+	if _, err := enroll.Offer(t.Context(), db.Pool, "busan", "", "cli:root", keys, time.Now()); !errors.Is(err, postgres.ErrNoBranch) {
 		t.Errorf("no such branch: %v", err)
 	}
 }
@@ -105,7 +105,7 @@ func TestTokenIsAnArgument(t *testing.T) {
 	t.Parallel()
 	db := database(t)
 	for range 500 {
-		token, err := enroll.Offer(t.Context(), db.Pool, "gangnam", "cli:root", keys, time.Now())
+		token, err := enroll.Offer(t.Context(), db.Pool, "gangnam", "", "cli:root", keys, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -257,5 +257,48 @@ func TestCommand(t *testing.T) {
 	t.Parallel()
 	if got, want := enroll.Command("https://yeolda.example", "T"), "curl --proto =https --tlsv1.2 -fsS https://yeolda.example/install.sh | sudo sh -s -- T"; got != want {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestSettingsOfTheReplacedMachine checks which settings a new machine gets: those in use on the machine that it replaces, or on the
+// active one of the branch.
+func TestSettingsOfTheReplacedMachine(t *testing.T) {
+	t.Parallel()
+	db := database(t)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := db.Pool.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`insert into branch (code) values ('hongdae')`)
+	for _, a := range []struct {
+		branch, name string
+		active       bool
+	}{{"gangnam", "a", true}, {"gangnam", "b", false}, {"hongdae", "c", true}} {
+		exec(`insert into agent_credential (username, branch_id, secret_hash, active, seen_at) select $2, id, 'x', $3, now() from branch where code = $1`, a.branch, a.name, a.active)
+		for version, state := range []string{"replaced", "in-use", "rolled-back"} {
+			exec(`insert into agent_settings (username, version, settings, created_by, created_at, state, state_at) values ($1, $2, $3, 'x', now(), $4, now())`,
+				a.name, version+1, a.name+" "+state, state)
+		}
+	}
+	for replaces, want := range map[string]string{"": "a in-use", "a": "a in-use", "b": "b in-use"} {
+		token, err := enroll.Offer(t.Context(), db.Pool, "gangnam", replaces, "cli:root", keys, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := enroll.Exchange(t.Context(), db, token, ring(db), nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := postgres.SettingsVersion(t.Context(), db.Pool, c.Username, 0)
+		if err != nil || got.Text != want || got.Version != 1 || got.State != "asked" || got.CreatedBy != "agent:"+want[:1] {
+			t.Errorf("a machine that replaces %q: got %+v, %v, want %q", replaces, got, err, want)
+		}
+	}
+	for _, replaces := range []string{"c", "nobody"} {
+		if _, err := enroll.Offer(t.Context(), db.Pool, "gangnam", replaces, "cli:root", keys, time.Now()); !errors.Is(err, postgres.ErrNoAgent) {
+			t.Errorf("a machine that replaces %q: got %v, want ErrNoAgent", replaces, err)
+		}
 	}
 }

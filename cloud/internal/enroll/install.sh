@@ -64,7 +64,8 @@ main() {
 	fi
 
 	echo
-	echo 'Enrolled. Next: describe the doors in /etc/yeolda-agent/settings.toml, then systemctl restart yeolda-agent'
+	echo 'Enrolled. A machine that replaces another one receives its settings within seconds, and its doors work then.'
+	echo 'Otherwise: describe the doors in /etc/yeolda-agent/settings.toml, then systemctl restart yeolda-agent'
 	yeolda-agent doctor --credentials /etc/yeolda-agent/credentials || true
 }
 

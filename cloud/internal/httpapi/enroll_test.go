@@ -17,7 +17,9 @@ func TestEnrollAgent(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
 	var offer struct{ Command, ExpiresAt, QR string }
-	s.Admin(t, "gangnam-manager", "gangnam-demo").Post("/v2/admin/branches/gangnam/agents", nil).OK(t).Into(t, &offer)
+	manager := s.Admin(t, "gangnam-manager", "gangnam-demo")
+	manager.Post("/v2/admin/branches/gangnam/agents", map[string]string{"replaces": "agent-hongdae"}).Fails(t, 404, "ResourceNotFoundException", "해당 장치를 찾을 수 없습니다.")
+	manager.Post("/v2/admin/branches/gangnam/agents", nil).OK(t).Into(t, &offer)
 	before, token, ok := strings.Cut(offer.Command, " -s -- ")
 	if !ok || !strings.Contains(before, "/install.sh") || len(offer.QR) < 21*22 {
 		t.Fatalf("%+v", offer)

@@ -39,14 +39,15 @@ type NewCredential struct {
 	SecretHash []byte
 	PublicKey  []byte // Ed25519; nil: the agent connects with its password
 	KeyEpoch   uint64 // of the grant keys that are part of it
+	Replaces   string // the credential whose machine the new one replaces; empty: none
 }
 
 // InsertAgent adds a credential, as standby. It returns ErrNoBranch; an existing user name is a unique violation.
 func InsertAgent(ctx context.Context, q Querier, branch string, c NewCredential) error {
 	tag, err := q.Exec(ctx, `
-		insert into agent_credential (username, branch_id, secret_hash, issued_epoch, key_epoch, public_key)
-		select $2, id, $3, $4, $4, $5 from branch where code = $1`,
-		branch, c.Username, c.SecretHash, c.KeyEpoch, c.PublicKey)
+		insert into agent_credential (username, branch_id, secret_hash, issued_epoch, key_epoch, public_key, replaces)
+		select $2, id, $3, $4, $4, $5, nullif($6, '') from branch where code = $1`,
+		branch, c.Username, c.SecretHash, c.KeyEpoch, c.PublicKey, c.Replaces)
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrNoBranch
 	}
@@ -97,27 +98,44 @@ func Inventory(ctx context.Context, q Querier, branch string) (inventory protoco
 // ErrNoEnrollment is returned for an enrolment token that is unknown, used or expired.
 var ErrNoEnrollment = errors.New("postgres: no such enrollment")
 
-// InsertEnrollment adds a token for the enrolment of one agent with the grant keys of an epoch. It returns ErrNoBranch.
-func InsertEnrollment(ctx context.Context, q Querier, branch string, tokenHash []byte, keyEpoch uint64, by string, expires time.Time) error {
+// InsertEnrollment adds a token for the enrolment of one agent with the grant keys of an epoch. replaces is the credential whose
+// machine it replaces, or empty. It returns ErrNoBranch, or ErrNoAgent if replaces is no credential of the branch.
+func InsertEnrollment(ctx context.Context, q Querier, branch, replaces string, tokenHash []byte, keyEpoch uint64, by string, expires time.Time) error {
+	if replaces != "" {
+		of, err := BranchOfAgent(ctx, q, replaces)
+		if err == nil && of != branch {
+			err = ErrNoAgent
+		}
+		if err != nil {
+			return err
+		}
+	}
 	tag, err := q.Exec(ctx, `
-		insert into agent_enrollment (token_hash, branch_id, created_by, expires_at, key_epoch)
-		select $2, id, $3, $4, $5 from branch where code = $1`,
-		branch, tokenHash, by, expires, keyEpoch)
+		insert into agent_enrollment (token_hash, branch_id, created_by, expires_at, key_epoch, replaces)
+		select $2, id, $3, $4, $5, nullif($6, '') from branch where code = $1`,
+		branch, tokenHash, by, expires, keyEpoch, replaces)
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrNoBranch
 	}
 	return err
 }
 
-// UseEnrollment spends a token and returns its branch, its creator and the epoch of its grant keys. It returns
-// ErrNoEnrollment.
-func UseEnrollment(ctx context.Context, tx pgx.Tx, tokenHash []byte, now time.Time) (branch, by string, keyEpoch uint64, err error) {
+// Enrollment is a token for the enrolment of one agent.
+type Enrollment struct {
+	Branch   string
+	By       string // its creator
+	KeyEpoch uint64 // of its grant keys
+	Replaces string // the credential whose machine is replaced; empty: none
+}
+
+// UseEnrollment spends a token. It returns ErrNoEnrollment.
+func UseEnrollment(ctx context.Context, tx pgx.Tx, tokenHash []byte, now time.Time) (e Enrollment, err error) {
 	err = tx.QueryRow(ctx, `
 		update agent_enrollment e set used_at = $2 from branch b
 		where e.token_hash = $1 and e.used_at is null and e.expires_at > $2 and b.id = e.branch_id
-		returning b.code, e.created_by, e.key_epoch`, tokenHash, now).Scan(&branch, &by, &keyEpoch)
+		returning b.code, e.created_by, e.key_epoch, coalesce(e.replaces, '')`, tokenHash, now).Scan(&e.Branch, &e.By, &e.KeyEpoch, &e.Replaces)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", "", 0, ErrNoEnrollment
+		return e, ErrNoEnrollment
 	}
-	return branch, by, keyEpoch, err
+	return e, err
 }

@@ -108,14 +108,15 @@ func ActiveAgents(ctx context.Context, q Querier, agents []protocol.Agent) (map[
 
 // NewAgents returns the user names that become active automatically: credentials that are connected and were never active,
 // whose report has every door of the branch without a failed self-test, in branches in which no other credential was online
-// within connectedWithin.
+// within connectedWithin. The machine that a credential replaces does not count: it may just have failed.
 func NewAgents(ctx context.Context, tx pgx.Tx, usernames []string, now time.Time) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		select a.username from agent_credential a join branch b on b.id = a.branch_id
 		where a.username = any ($1) and a.online and not a.active and a.activated_at is null and a.revoked_at is null
 		  and not exists (
 			select from agent_credential other
-			where other.branch_id = a.branch_id and other.username <> a.username and other.seen_at > $2)
+			where other.branch_id = a.branch_id and other.username <> a.username and other.username is distinct from a.replaces
+			  and other.seen_at > $2)
 		  and not exists (
 			select from (
 				select unnest(b.front_doors) as device
@@ -162,6 +163,17 @@ func ActivateAgent(ctx context.Context, tx pgx.Tx, username string, now time.Tim
 		err = json.Unmarshal(report, u.Report)
 	}
 	return u, err
+}
+
+// ReplacedAgent returns the credential that an activated one replaces, if it is not revoked yet; empty: none.
+func ReplacedAgent(ctx context.Context, tx pgx.Tx, username string) (replaced string, err error) {
+	err = tx.QueryRow(ctx, `
+		select old.username from agent_credential a join agent_credential old on old.username = a.replaces
+		where a.username = $1 and old.branch_id = a.branch_id and old.revoked_at is null for no key update of old`, username).Scan(&replaced)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	return replaced, err
 }
 
 // TakenOver records that another machine connected with a credential while its agent was connected, and opens an alert.

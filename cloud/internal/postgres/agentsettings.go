@@ -130,3 +130,18 @@ func EndSettings(ctx context.Context, tx pgx.Tx, username string, version uint64
 		username, version, state, detail, now)
 	return tx.SendBatch(ctx, batch).Close()
 }
+
+// CopySettings gives a new credential the settings of the machine that it replaces, as its first version: those in use, or else the
+// last ones that were not found wrong. from is the user name of that machine; empty: the branch's active credential, or else the one
+// that was seen last.
+func CopySettings(ctx context.Context, tx pgx.Tx, username, from string, now time.Time) error {
+	_, err := tx.Exec(ctx, `
+		insert into agent_settings (username, version, settings, created_by, created_at, state_at)
+		select $1, 1, s.settings, 'agent:' || s.username, $3, $3
+		from agent_credential new join agent_credential old on old.branch_id = new.branch_id and old.username <> new.username
+		join agent_settings s on s.username = old.username
+		where new.username = $1 and ($2 = '' or old.username = $2) and s.state in ('in-use', 'asked', 'superseded', 'replaced')
+		order by old.active and old.revoked_at is null desc, old.seen_at desc nulls last, old.username, s.state = 'in-use' desc, s.version desc
+		limit 1`, username, from, now)
+	return err
+}

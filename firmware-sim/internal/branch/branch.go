@@ -9,6 +9,7 @@
 package branch
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -46,7 +47,12 @@ type Config struct {
 	GrantKeys []ed25519.PublicKey
 	Version   string
 	PassDir   string // of the agent's passes; empty: it reads no keypad
-	Logger    *slog.Logger
+	// Settings is the settings file of the simulated Pi: the doors that it names are those that the agent knows, and a broker other
+	// than Broker does not exist. Empty: the agent knows all doors, unless Blank.
+	Settings      string
+	Blank         bool          // a new Pi: it knows no door before settings name it
+	SettingsTrial time.Duration // of settings from the cloud; 0: that of the agent
+	Logger        *slog.Logger
 	// Changed receives every change, in order. It must neither block nor call back into the branch.
 	Changed func(Change)
 }
@@ -271,6 +277,8 @@ func (b *Branch) runAgent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	keeper, described := b.settingsOfPi(cmp.Or(b.cfg.Username, protocol.AgentID(b.cfg.Branch)))
+	board = b.described(board, described)
 	kill := func() { // the order matters: no message may be sent and no relay driven in between
 		cable.Pull()
 		b.hardware.PowerOff()
@@ -288,16 +296,16 @@ func (b *Branch) runAgent(ctx context.Context) error {
 		Branch: b.cfg.Branch, BrokerURL: "mqtt://line", GrantKeys: b.cfg.GrantKeys,
 		Username: b.cfg.Username, Password: b.cfg.Password, Key: b.cfg.Key,
 		SecretFile: filepath.Join(b.disk, "secrets.json"), KeyFile: filepath.Join(b.disk, "keys.json"),
-		PassDir: b.cfg.PassDir, Clocks: &b.machine,
+		PassDir: b.cfg.PassDir, Clocks: &b.machine, Settings: keeper,
 		Update: b.update, UpdateStatus: b.updateStatus, SelfTest: b.selfTests,
-		Dial: cable.Dial, Version: b.version(), Logger: b.cfg.Logger,
+		Dial: b.dialer(described, cable.Dial), Version: b.version(), Logger: b.cfg.Logger,
 		Now: b.wallClock, Observe: b.heard,
 	}, board)
 
 	b.mu.Lock()
 	b.kill = nil
 	b.mu.Unlock()
-	stopped := ctx.Err() != nil
+	stopped := ctx.Err() != nil || errors.Is(err, agent.ErrSettings)
 	kill()
 	if stopped {
 		return nil

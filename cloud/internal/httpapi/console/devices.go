@@ -254,7 +254,17 @@ func (c *Console) EnrollAgent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	token, expires, err := c.Backoffice.OfferAgent(r.Context(), branch.Code, actor(r))
+	var body struct {
+		Replaces *string `json:"replaces"`
+	}
+	if err := wire.DecodeOptional(r, &body); err != nil {
+		return err
+	}
+	replaces, err := wire.OptionalText("replaces", body.Replaces, 100)
+	if err != nil {
+		return err
+	}
+	token, expires, err := c.Backoffice.OfferAgent(r.Context(), branch.Code, replaces, actor(r))
 	if err != nil {
 		return err
 	}
