@@ -51,6 +51,9 @@ hwtest: ## run the agent on a real Linux kernel, and its package on Debian, in Q
 debiantest: ## run the agent's package on Debian with systemd in QEMU, through the accidents of a Pi (30 minutes; no root, no KVM)
 	@agent/hwtest/debian/run.sh
 
+waves: ## have AGENTS=500 simulated agents try bad settings and a bad version: each stops at the first wave and returns
+	@YEOLDA_TEST_WAVES=$(or $(AGENTS),500) go test -count=1 -timeout 30m -v -run '^TestWaves$$' ./firmware-sim/e2e
+
 screenshots: ## write a picture of every screen, phone and desktop, to screenshots/ (needs chromium, npm)
 	@deploy/demo/install.sh
 	@npm install --no-save --silent --no-audit --no-fund --prefix cloud/internal/web

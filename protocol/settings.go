@@ -3,6 +3,7 @@ package protocol
 import (
 	"crypto/ed25519"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,6 +15,9 @@ const settingsDomain = "yeolda/v1 agent settings"
 
 // MaxSettings bounds the text of settings in bytes. Its JSON must fit into MaxPayload, too.
 const MaxSettings = 24 << 10
+
+// settingsFrame is more than a message has around the text of settings.
+const settingsFrame = 512
 
 // Settings replaces the settings of one agent: the text of its settings file, which describes the hardware of the branch. It is
 // signed for one credential with a key that verifies its grants. The agent applies it only if its version is higher than every
@@ -110,6 +114,9 @@ func CheckSettings(text string) error {
 		return errors.New("settings are not UTF-8")
 	case strings.ContainsFunc(text, control):
 		return errors.New("settings have control characters")
+	}
+	if encoded, err := json.Marshal(text); err != nil || len(encoded) > MaxPayload-settingsFrame {
+		return fmt.Errorf("settings have %d bytes as JSON, want at most %d", len(encoded), MaxPayload-settingsFrame)
 	}
 	return nil
 }

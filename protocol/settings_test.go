@@ -50,6 +50,7 @@ func TestSettingsForm(t *testing.T) {
 	}{
 		"text":             {"broker = \"x\"\r\n\t# 로비\n", true},
 		"longest":          {strings.Repeat("x", MaxSettings), true},
+		"too long in JSON": {strings.Repeat("<", MaxSettings/2), false},
 		"too long":         {strings.Repeat("x", MaxSettings+1), false},
 		"empty":            {"", false},
 		"not UTF-8":        {"\xff", false},

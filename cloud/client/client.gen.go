@@ -2356,6 +2356,7 @@ type Rollout struct {
 	CreatedAt time.Time  `json:"createdAt"`
 	CreatedBy string     `json:"createdBy"`
 	EndedAt   *time.Time `json:"endedAt"`
+	Kind      string     `json:"kind"`
 
 	// Reason Why the rollout was stopped.
 	Reason        *string `json:"reason"`
@@ -2910,6 +2911,12 @@ type ListAlertsParams struct {
 	Limit  *int    `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// EnrollAgentJSONBody defines parameters for EnrollAgent.
+type EnrollAgentJSONBody struct {
+	// Replaces User name of the machine that the new one replaces. The new one becomes active as soon as its doors work, and the other one is revoked then.
+	Replaces *string `json:"replaces,omitempty"`
+}
+
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
 	Action *string             `form:"action,omitempty" json:"action,omitempty"`
@@ -3261,6 +3268,9 @@ type ChangeAlertContactsJSONRequestBody = AlertContacts
 
 // AddBranchJSONRequestBody defines body for AddBranch for application/json ContentType.
 type AddBranchJSONRequestBody = NewBranch
+
+// EnrollAgentJSONRequestBody defines body for EnrollAgent for application/json ContentType.
+type EnrollAgentJSONRequestBody EnrollAgentJSONBody
 
 // AddStepJSONRequestBody defines body for AddStep for application/json ContentType.
 type AddStepJSONRequestBody = ArrivalStepRequest
@@ -3997,10 +4007,19 @@ type ClientInterface interface {
 	// Corresponds with POST /v2/admin/branches (the `AddBranch` operationId).
 	AddBranch(ctx context.Context, body AddBranchJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// EnrollAgent Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token.
+	// EnrollAgentWithBody Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token. The machine receives the settings of the branch's present one.
+	//
+	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v2/admin/branches/{branch}/agents (the `EnrollAgent` operationId).
-	EnrollAgent(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*http.Response, error)
+	EnrollAgentWithBody(ctx context.Context, branch BranchCode, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EnrollAgent Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token. The machine receives the settings of the branch's present one.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/agents (the `EnrollAgent` operationId).
+	EnrollAgent(ctx context.Context, branch BranchCode, body EnrollAgentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AddStepWithBody Add a step after those of the way from the street to the rooms, at most eight, with an optional photo. The photo has the bounds of a room's photo and is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
 	//
@@ -5902,11 +5921,30 @@ func (c *Client) AddBranch(ctx context.Context, body AddBranchJSONRequestBody, r
 	return c.Client.Do(req)
 }
 
-// EnrollAgent Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token.
+// EnrollAgentWithBody Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token. The machine receives the settings of the branch's present one.
+//
+// Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v2/admin/branches/{branch}/agents (the `EnrollAgent` operationId).
-func (c *Client) EnrollAgent(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewEnrollAgentRequest(c.Server, branch)
+func (c *Client) EnrollAgentWithBody(ctx context.Context, branch BranchCode, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEnrollAgentRequestWithBody(c.Server, branch, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EnrollAgent Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token. The machine receives the settings of the branch's present one.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v2/admin/branches/{branch}/agents (the `EnrollAgent` operationId).
+func (c *Client) EnrollAgent(ctx context.Context, branch BranchCode, body EnrollAgentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEnrollAgentRequest(c.Server, branch, body)
 	if err != nil {
 		return nil, err
 	}
@@ -10207,8 +10245,19 @@ func NewAddBranchRequestWithBody(server string, contentType string, body io.Read
 	return req, nil
 }
 
-// NewEnrollAgentRequest constructs an http.Request for the EnrollAgent method
-func NewEnrollAgentRequest(server string, branch BranchCode) (*http.Request, error) {
+// NewEnrollAgentRequest calls the generic EnrollAgent builder with application/json body
+func NewEnrollAgentRequest(server string, branch BranchCode, body EnrollAgentJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewEnrollAgentRequestWithBody(server, branch, "application/json", bodyReader)
+}
+
+// NewEnrollAgentRequestWithBody constructs an http.Request for the EnrollAgent method, with any body, and a specified content type
+func NewEnrollAgentRequestWithBody(server string, branch BranchCode, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -10233,10 +10282,12 @@ func NewEnrollAgentRequest(server string, branch BranchCode) (*http.Request, err
 		return nil, err
 	}
 
-	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
 	if err != nil {
 		return nil, err
 	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -16457,12 +16508,19 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v2/admin/branches (the `AddBranch` operationId).
 	AddBranchWithResponse(ctx context.Context, body AddBranchJSONRequestBody, reqEditors ...RequestEditorFn) (*AddBranchResponse, error)
 
-	// EnrollAgentWithResponse Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token.
+	// EnrollAgentWithBodyWithResponse Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token. The machine receives the settings of the branch's present one.
 	//
-	// Returns a wrapper object for the known response body format(s).
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v2/admin/branches/{branch}/agents (the `EnrollAgent` operationId).
-	EnrollAgentWithResponse(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*EnrollAgentResponse, error)
+	EnrollAgentWithBodyWithResponse(ctx context.Context, branch BranchCode, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EnrollAgentResponse, error)
+
+	// EnrollAgentWithResponse Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token. The machine receives the settings of the branch's present one.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/branches/{branch}/agents (the `EnrollAgent` operationId).
+	EnrollAgentWithResponse(ctx context.Context, branch BranchCode, body EnrollAgentJSONRequestBody, reqEditors ...RequestEditorFn) (*EnrollAgentResponse, error)
 
 	// AddStepWithBodyWithResponse Add a step after those of the way from the street to the rooms, at most eight, with an optional photo. The photo has the bounds of a room's photo and is encoded again in up to three widths, without its metadata. The body may have 8,454,144 bytes.
 	//
@@ -22206,13 +22264,26 @@ func (c *ClientWithResponses) AddBranchWithResponse(ctx context.Context, body Ad
 	return ParseAddBranchResponse(rsp)
 }
 
-// EnrollAgentWithResponse Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token.
+// EnrollAgentWithBodyWithResponse Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token. The machine receives the settings of the branch's present one.
 //
-// Returns a wrapper object for the known response body format(s).
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v2/admin/branches/{branch}/agents (the `EnrollAgent` operationId).
-func (c *ClientWithResponses) EnrollAgentWithResponse(ctx context.Context, branch BranchCode, reqEditors ...RequestEditorFn) (*EnrollAgentResponse, error) {
-	rsp, err := c.EnrollAgent(ctx, branch, reqEditors...)
+func (c *ClientWithResponses) EnrollAgentWithBodyWithResponse(ctx context.Context, branch BranchCode, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EnrollAgentResponse, error) {
+	rsp, err := c.EnrollAgentWithBody(ctx, branch, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEnrollAgentResponse(rsp)
+}
+
+// EnrollAgentWithResponse Create an enrolment command for one machine, valid once and for an hour. Only this response contains its token. The machine receives the settings of the branch's present one.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/branches/{branch}/agents (the `EnrollAgent` operationId).
+func (c *ClientWithResponses) EnrollAgentWithResponse(ctx context.Context, branch BranchCode, body EnrollAgentJSONRequestBody, reqEditors ...RequestEditorFn) (*EnrollAgentResponse, error) {
+	rsp, err := c.EnrollAgent(ctx, branch, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}

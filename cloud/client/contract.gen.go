@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "8b8da15b5853a440221a0b63c51c6f44328772639e15bf81725aa335989d6185"
+const Contract = "e9ff9ea2a8f46cb70744ae807fad06810abfdf2cf2889d2073af1dd6627420ec"

@@ -41,11 +41,11 @@ func (c *agentRolloutCmd) Run(p *program) error {
 		case err != nil:
 			return err
 		}
-		return c.show(p, s)
+		return showRollout(p, s)
 	})
 }
 
-func (c *agentRolloutCmd) show(p *program, s *rollout.Service) error {
+func showRollout(p *program, s *rollout.Service) error {
 	r, err := s.Last(p.ctx)
 	if errors.Is(err, rollout.ErrNone) {
 		fmt.Fprintln(p.out, "there was no rollout yet")
@@ -54,7 +54,11 @@ func (c *agentRolloutCmd) show(p *program, s *rollout.Service) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.out, "version %s: %s, wave %d of %d %s\n", r.Version, r.State, r.Wave, len(r.Waves), r.Reason)
+	what := "version " + r.Version
+	if r.Kind == postgres.RolloutSettings {
+		what = "changed settings"
+	}
+	fmt.Fprintf(p.out, "%s: %s, wave %d of %d %s\n", what, r.State, r.Wave, len(r.Waves), r.Reason)
 	table := newTable(p.out, "USERNAME", "BRANCH", "WAVE", "STATE", "VERSION", "DETAIL")
 	for _, m := range r.Members {
 		table.row(m.Username, m.Branch, fmt.Sprint(m.Wave), m.State, m.Version, m.Detail)

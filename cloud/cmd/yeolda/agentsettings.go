@@ -5,16 +5,20 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/rollout"
 )
 
 type agentSettingsCmd struct {
 	List agentSettingsListCmd `cmd:"" help:"List the versions of an agent's settings."`
 	Show agentSettingsShowCmd `cmd:"" help:"Print an agent's settings."`
 	Set  agentSettingsSetCmd  `cmd:"" help:"Give an agent other settings. It checks them and returns to those before if it does not reach the service with them."`
+
+	Replace agentSettingsReplaceCmd `cmd:"" help:"Change the settings of many agents in waves; yeolda agent rollout shows and stops it."`
 }
 
 // withDevices runs do with the devices of the database, and explains errors about agents and settings.
@@ -106,4 +110,31 @@ func (p *program) read(file string) ([]byte, error) {
 		return io.ReadAll(p.in)
 	}
 	return os.ReadFile(file)
+}
+
+// agentSettingsReplaceCmd is `yeolda agent settings replace`.
+type agentSettingsReplaceCmd struct {
+	Old      string          `arg:"" help:"A text that is replaced wherever it occurs in settings in use."`
+	New      string          `arg:"" help:"The text instead of it."`
+	Agents   []string        `placeholder:"USERNAME" help:"Only these agents; by default every active one whose settings contain the text."`
+	Waves    []int           `default:"1,10,100" help:"Percent of the agents in each wave."`
+	Settle   time.Duration   `default:"5m" help:"How long an agent must do well with the new settings."`
+	Database config.Database `embed:""`
+}
+
+// Run begins a rollout. The running service carries it out.
+func (c *agentSettingsReplaceCmd) Run(p *program) error {
+	return p.withDatabase(c.Database, func(db *postgres.DB) error {
+		s := &rollout.Service{DB: db, Log: p.logger()}
+		err := s.StartSettings(p.ctx, rollout.Change{Agents: c.Agents, Old: c.Old, New: c.New}, c.Waves, c.Settle, p.by())
+		switch {
+		case errors.Is(err, rollout.ErrOpen):
+			return errors.New("a rollout is in progress; see yeolda agent rollout")
+		case errors.Is(err, rollout.ErrUnchanged):
+			return errors.New("no active agent has settings in use that contain this text")
+		case err != nil:
+			return err
+		}
+		return showRollout(p, s)
+	})
 }

@@ -262,6 +262,7 @@ func TestAgentCommands(t *testing.T) {
 		[]string{"<\n\x00", "agent", "settings", "set", "agent-gangnam", "-"},
 		[]string{"<x\n", "agent", "settings", "set", "agent-busan", "-"},
 		[]string{"agent", "settings", "list", "agent-gangnam"},
+		[]string{"agent", "settings", "replace", "hall", "lobby"},
 		[]string{"agent", "settings", "show", "agent-gangnam"},
 		[]string{"agent", "settings", "show", "agent-gangnam", "--version=1"},
 		[]string{"agent", "settings", "show", "agent-gangnam", "--version=9"},

@@ -2,7 +2,6 @@ package device
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"time"
@@ -36,8 +35,8 @@ const (
 // connected. base is the last version known to the actor; nil: any. It returns ErrSettings, ErrSettingsChanged or
 // postgres.ErrNoAgent.
 func (s *Service) ChangeSettings(ctx context.Context, username string, base *uint64, text, actor string) (version uint64, err error) {
-	if err := checkSettings(text); err != nil {
-		return 0, err
+	if err := protocol.CheckSettings(text); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		version, err = s.addSettings(ctx, tx, username, base, text, actor, now)
@@ -47,15 +46,6 @@ func (s *Service) ChangeSettings(ctx context.Context, username string, base *uin
 		return 0, fmt.Errorf("device: change the settings of %s: %w", username, err)
 	}
 	return version, nil
-}
-
-// checkSettings checks that settings fit into a message.
-func checkSettings(text string) error {
-	m := protocol.Settings{Version: 1, Text: text}.Sign(make(ed25519.PrivateKey, ed25519.PrivateKeySize), protocol.Agent{})
-	if _, err := protocol.Encode(m); err != nil {
-		return fmt.Errorf("%w: %w", ErrSettings, err)
-	}
-	return nil
 }
 
 func (s *Service) addSettings(ctx context.Context, tx pgx.Tx, username string, base *uint64, text, actor string, now time.Time) (uint64, error) {
@@ -75,9 +65,6 @@ func (s *Service) addSettings(ctx context.Context, tx pgx.Tx, username string, b
 // SettingsFile stores settings that were edited on the machine as the next version, unless the agent does not have the last one yet:
 // that one counts, because it was made later or is still on its way.
 func (s *Service) SettingsFile(ctx context.Context, from protocol.Agent, m protocol.SettingsFile) error {
-	if checkSettings(m.Text) != nil {
-		return nil // it does not fit into an answer, so the agent keeps it to itself
-	}
 	author := byAgent + from.Username
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		last, err := postgres.SettingsVersion(ctx, tx, from.Username, 0)

@@ -182,7 +182,6 @@ func TestFileOfTheMachine(t *testing.T) {
 	f.want("2 asked", "1 in-use")
 	f.report(&protocol.SettingsStatus{Highest: 2, Version: 2})
 	f.step()
-	file(2, strings.Repeat("\x01", 10)) // no settings
 	file(2, "edited")
 	f.want("3 asked", "2 in-use", "1 replaced")
 	if last, err := postgres.SettingsVersion(t.Context(), f.db.Pool, agent("gangnam").Username, 0); err != nil || last.CreatedBy != "agent:agent-gangnam" {

@@ -155,6 +155,7 @@ var table = []row{
 	{backoffice.ErrNoDiscrepancy, 404, typeNotFound, "해당 차이를 찾을 수 없습니다."},
 	{reserve.ErrNothingToSend, 400, typeIllegal, "보낼 열쇠나 받는 사람이 없습니다."},
 	{rollout.ErrInvalid, 400, typeIllegal, "버전, 배포 단계 또는 관찰 시간이 올바르지 않습니다."},
+	{rollout.ErrUnchanged, 400, typeIllegal, "바꿀 글(change.old)이 있는 장치 설정이 없습니다."},
 	{rollout.ErrNoPackage, 404, typeNotFound, "해당 버전의 패키지를 찾을 수 없습니다."},
 	{rollout.ErrOpen, 409, typeAlreadyExist, "이미 진행 중인 배포가 있습니다."},
 	{rollout.ErrNone, 404, typeNotFound, "진행 중인 배포를 찾을 수 없습니다."},

@@ -145,3 +145,20 @@ func CopySettings(ctx context.Context, tx pgx.Tx, username, from string, now tim
 		limit 1`, username, from, now)
 	return err
 }
+
+// SettingsOfAll returns the settings that active agents use, by user name.
+func SettingsOfAll(ctx context.Context, q Querier) (texts map[string]string, err error) {
+	rows, err := q.Query(ctx, `
+		select s.username, s.settings from agent_settings s join agent_credential a on a.username = s.username
+		where s.state = 'in-use' and a.active and a.revoked_at is null`)
+	if err != nil {
+		return nil, err
+	}
+	texts = make(map[string]string)
+	var username, text string
+	_, err = pgx.ForEachRow(rows, []any{&username, &text}, func() error {
+		texts[username] = text
+		return nil
+	})
+	return texts, err
+}

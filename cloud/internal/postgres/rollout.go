@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,12 +20,19 @@ var (
 	ErrNoRollout = errors.New("postgres: no rollout is open")
 )
 
-// Rollout is an update of the agents in waves.
+// The kinds of rollouts.
+const (
+	RolloutPackage  = "package"
+	RolloutSettings = "settings"
+)
+
+// Rollout is an update of the agents in waves, or a change of their settings.
 type Rollout struct {
 	ID        int64
-	Version   string
-	Waves     []int // percent of the agents
-	Wave      int   // the current one, from 1
+	Kind      string
+	Version   string // of the package; of settings: a name for what each agent gets
+	Waves     []int  // percent of the agents
+	Wave      int    // the current one, from 1
 	Settle    time.Duration
 	Packages  map[string][]protocol.Package // by version
 	State     string                        // running, reverting, stopped, done
@@ -40,11 +48,14 @@ type RolloutMember struct {
 	Username, Branch string
 	Wave             int
 	State            string // waiting, asked, healthy, failed, reverting, reverted
-	BeforeVersion    string
+	BeforeVersion    string // of the package, or of the settings
 	BeforeFailed     int
 	AskedAt          time.Time
 	Since            time.Time // the new version was seen first; zero: not yet
 	Detail           string
+
+	Settings   string // that the agent gets
+	Goal, Back uint64 // the versions of its settings with them, and with those before; 0: not made yet
 
 	Online  bool
 	Version string
@@ -52,8 +63,8 @@ type RolloutMember struct {
 	Update  *protocol.UpdateStatus
 }
 
-// InsertRollout adds a rollout to the active agent of each branch. Connected agents come first, so that the first wave shows
-// something. It returns ErrRolloutOpen.
+// InsertRollout adds a rollout to the active agent of each branch; one of settings, to its members. Connected agents come first, so
+// that the first wave shows something. It returns ErrRolloutOpen.
 func InsertRollout(ctx context.Context, tx pgx.Tx, r Rollout, now time.Time) error {
 	packages, err := json.Marshal(r.Packages)
 	if err != nil {
@@ -61,8 +72,8 @@ func InsertRollout(ctx context.Context, tx pgx.Tx, r Rollout, now time.Time) err
 	}
 	var id int64
 	err = tx.QueryRow(ctx, `
-		insert into agent_rollout (version, waves, settle, packages, created_by, created_at) values ($1, $2, $3, $4, $5, $6)
-		on conflict do nothing returning id`, r.Version, r.Waves, r.Settle, packages, r.CreatedBy, now).Scan(&id)
+		insert into agent_rollout (kind, version, waves, settle, packages, created_by, created_at) values ($1, $2, $3, $4, $5, $6, $7)
+		on conflict do nothing returning id`, r.Kind, r.Version, r.Waves, r.Settle, packages, r.CreatedBy, now).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ErrRolloutOpen
 	}
@@ -70,18 +81,21 @@ func InsertRollout(ctx context.Context, tx pgx.Tx, r Rollout, now time.Time) err
 		return err
 	}
 	_, err = tx.Exec(ctx, `
-		insert into agent_rollout_member (rollout_id, username, branch, wave)
-		select $1, a.username, a.code, (
+		insert into agent_rollout_member (rollout_id, username, branch, settings, wave)
+		select $1, a.username, a.code, a.settings, (
 			select min(w.place) from unnest($2::integer[]) with ordinality w (percent, place)
 			where a.place <= ceil(a.total * w.percent / 100.0))
 		from (
-			select a.username, b.code, row_number() over (order by a.online desc, md5(a.username)) as place, count(*) over () as total
-			from agent_credential a join branch b on b.id = a.branch_id where a.active and a.revoked_at is null
-		) a`, id, r.Waves)
+			select a.username, b.code, s.settings, row_number() over (order by a.online desc, md5(a.username)) as place, count(*) over () as total
+			from agent_credential a join branch b on b.id = a.branch_id
+			left join unnest($4::text[], $5::text[]) s (username, settings) on s.username = a.username
+			where a.active and a.revoked_at is null and ($3 = 'package' or s.username is not null)
+		) a`, id, r.Waves, r.Kind, array(r.Members, func(m RolloutMember) string { return m.Username }),
+		array(r.Members, func(m RolloutMember) string { return m.Settings }))
 	return err
 }
 
-const rolloutColumns = `id, version, waves, wave, settle, packages, state, reason, created_by, created_at, ended_at`
+const rolloutColumns = `id, kind, version, waves, wave, settle, packages, state, reason, created_by, created_at, ended_at`
 
 // LastRollout returns the last rollout with its agents. It returns ErrNoRollout if there was none.
 func LastRollout(ctx context.Context, q Querier) (Rollout, error) {
@@ -95,7 +109,7 @@ func LockRollout(ctx context.Context, tx pgx.Tx) (Rollout, error) {
 
 func rollout(ctx context.Context, q Querier, sql string) (r Rollout, err error) {
 	var ended *time.Time
-	err = q.QueryRow(ctx, sql).Scan(&r.ID, &r.Version, &r.Waves, &r.Wave, &r.Settle, &r.Packages, &r.State, &r.Reason, &r.CreatedBy, &r.CreatedAt, &ended)
+	err = q.QueryRow(ctx, sql).Scan(&r.ID, &r.Kind, &r.Version, &r.Waves, &r.Wave, &r.Settle, &r.Packages, &r.State, &r.Reason, &r.CreatedBy, &r.CreatedAt, &ended)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, ErrNoRollout
 	}
@@ -105,7 +119,7 @@ func rollout(ctx context.Context, q Querier, sql string) (r Rollout, err error) 
 	r.EndedAt = value(ended)
 	rows, err := q.Query(ctx, `
 		select m.username, m.branch, m.wave, m.state, m.before_version, m.before_failed, m.asked_at, m.since, m.detail,
-		       coalesce(a.online and a.active and a.revoked_at is null, false), a.report
+		       coalesce(m.settings, ''), coalesce(m.goal, 0), coalesce(m.back, 0), coalesce(a.online and a.active and a.revoked_at is null, false), a.report
 		from agent_rollout_member m left join agent_credential a on a.username = m.username
 		where m.rollout_id = $1 order by m.wave, m.username`, r.ID)
 	if err != nil {
@@ -114,10 +128,14 @@ func rollout(ctx context.Context, q Querier, sql string) (r Rollout, err error) 
 	r.Members, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m RolloutMember, err error) {
 		var asked, since *time.Time
 		var report *AgentReport
-		err = row.Scan(&m.Username, &m.Branch, &m.Wave, &m.State, &m.BeforeVersion, &m.BeforeFailed, &asked, &since, &m.Detail, &m.Online, &report)
+		err = row.Scan(&m.Username, &m.Branch, &m.Wave, &m.State, &m.BeforeVersion, &m.BeforeFailed, &asked, &since, &m.Detail,
+			&m.Settings, &m.Goal, &m.Back, &m.Online, &report)
 		m.AskedAt, m.Since = value(asked), value(since)
 		if report != nil {
 			m.Version, m.Update = report.Version, report.Update
+			if r.Kind == RolloutSettings {
+				m.settings(r.Version, report.Settings)
+			}
 			for _, t := range report.SelfTest {
 				if !t.OK {
 					m.Failed++
@@ -127,6 +145,29 @@ func rollout(ctx context.Context, q Querier, sql string) (r Rollout, err error) 
 		return m, err
 	})
 	return r, err
+}
+
+// settings sets Version and Update to what the agent reports about its settings: the name of the rollout if it uses those of the
+// rollout, otherwise the number of the version. The version for the way back has the number of the one before.
+func (m *RolloutMember) settings(name string, s *protocol.SettingsStatus) {
+	m.Version, m.Update = "0", nil
+	if s == nil {
+		return
+	}
+	switch {
+	case m.Goal != 0 && s.Version == m.Goal:
+		m.Version = name
+	case m.Back != 0 && s.Version == m.Back:
+		m.Version = m.BeforeVersion
+	default:
+		m.Version = strconv.FormatUint(s.Version, 10)
+	}
+	if e := s.Ended; e != nil && m.Goal != 0 && e.Version == m.Goal {
+		m.Update = &protocol.UpdateStatus{Version: name, State: protocol.UpdateFailed, Detail: e.Detail}
+		if e.State == protocol.SettingsRolledBack {
+			m.Update.State = protocol.UpdateRolledBack
+		}
+	}
 }
 
 // PutRollout stores the progress of a rollout.
@@ -142,10 +183,12 @@ func PutRollout(ctx context.Context, tx pgx.Tx, r Rollout) error {
 		r.ID, r.Wave, r.State, r.Reason, optional(r.EndedAt))
 	for _, m := range r.Members {
 		batch.Queue(`
-			update agent_rollout_member set state = $3, before_version = $4, before_failed = $5, asked_at = $6, since = $7, detail = $8
+			update agent_rollout_member set state = $3, before_version = $4, before_failed = $5, asked_at = $6, since = $7, detail = $8,
+				goal = nullif($9, 0), back = nullif($10, 0)
 			where rollout_id = $1 and username = $2
-			  and (state, before_version, before_failed, asked_at, since, detail) is distinct from ($3, $4, $5, $6, $7, $8)`,
-			r.ID, m.Username, m.State, m.BeforeVersion, m.BeforeFailed, optional(m.AskedAt), optional(m.Since), m.Detail)
+			  and (state, before_version, before_failed, asked_at, since, detail, coalesce(goal, 0), coalesce(back, 0))
+				is distinct from ($3, $4, $5, $6, $7, $8, $9, $10)`,
+			r.ID, m.Username, m.State, m.BeforeVersion, m.BeforeFailed, optional(m.AskedAt), optional(m.Since), m.Detail, int64(m.Goal), int64(m.Back))
 	}
 	return tx.SendBatch(ctx, batch).Close()
 }

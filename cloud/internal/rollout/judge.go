@@ -146,12 +146,20 @@ func revert(r *postgres.Rollout, reason string, now time.Time) {
 		m := &r.Members[i]
 		switch {
 		case m.State != asked && m.State != healthy && m.State != failed, m.BeforeVersion == "":
-		case len(r.Packages[m.BeforeVersion]) == 0 && m.Version == r.Version:
-			m.State, m.Detail = unreverted, "there is no package of version "+m.BeforeVersion
+		case !returns(r, m) && m.Version == r.Version:
+			m.State, m.Detail = unreverted, "there is nothing of version "+m.BeforeVersion+" in the service"
 		case m.State != failed || m.Version == r.Version:
 			m.State, m.AskedAt, m.Since = reverting, now, time.Time{}
 		}
 	}
+}
+
+// returns reports whether the service has what the agent used before.
+func returns(r *postgres.Rollout, m *postgres.RolloutMember) bool {
+	if r.Kind == postgres.RolloutSettings {
+		return m.BeforeVersion != "0"
+	}
+	return len(r.Packages[m.BeforeVersion]) > 0
 }
 
 // back waits until the agents have returned to the version before.

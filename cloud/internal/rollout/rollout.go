@@ -1,4 +1,4 @@
-// Package rollout updates the agents of all branches in waves. An agent that does worse with the new version stops the
+// Package rollout updates the agents of all branches in waves, or changes their settings. An agent that does worse with the new version stops the
 // rollout, and every agent that has the new version returns to the one before.
 //
 //	waiting ─► asked ─► healthy        connected with the new version, and no self-test worse, for the settle time
@@ -46,7 +46,9 @@ var (
 	ErrOpen, ErrNone = postgres.ErrRolloutOpen, postgres.ErrNoRollout
 	// ErrNoPackage is returned if the packages of a version cannot be fetched.
 	ErrNoPackage = errors.New("rollout: no packages of that version")
-	// ErrInvalid is returned for a version, waves or a settle time that are not valid.
+	// ErrUnchanged is returned if a change of settings changes those of no agent.
+	ErrUnchanged = errors.New("rollout: the settings of no agent change")
+	// ErrInvalid is returned for a version, waves, a settle time or settings that are not valid.
 	ErrInvalid = errors.New("rollout: invalid version, waves or settle time")
 )
 
@@ -101,12 +103,7 @@ func (s *Service) manifest(ctx context.Context, version string) ([]protocol.Pack
 // Start begins a rollout. No waves and no settle time stand for the defaults. It returns ErrInvalid, ErrNoPackage or
 // postgres.ErrRolloutOpen.
 func (s *Service) Start(ctx context.Context, version string, waves []int, settle time.Duration, actor string) error {
-	if len(waves) == 0 {
-		waves = DefaultWaves
-	}
-	if settle == 0 {
-		settle = DefaultSettle
-	}
+	waves, settle = withDefaults(waves, settle)
 	if !protocol.ValidVersion(version) || !valid(waves) || settle < MinSettle || settle > MaxSettle {
 		return ErrInvalid
 	}
@@ -130,7 +127,7 @@ func (s *Service) Start(ctx context.Context, version string, waves []int, settle
 		}
 	}
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		r := postgres.Rollout{Version: version, Waves: waves, Settle: settle, Packages: packages, CreatedBy: actor}
+		r := postgres.Rollout{Kind: postgres.RolloutPackage, Version: version, Waves: waves, Settle: settle, Packages: packages, CreatedBy: actor}
 		if err := postgres.InsertRollout(ctx, tx, r, now); err != nil {
 			return err
 		}
@@ -140,6 +137,16 @@ func (s *Service) Start(ctx context.Context, version string, waves []int, settle
 		return fmt.Errorf("rollout: start: %w", err)
 	}
 	return nil
+}
+
+func withDefaults(waves []int, settle time.Duration) ([]int, time.Duration) {
+	if len(waves) == 0 {
+		waves = DefaultWaves
+	}
+	if settle == 0 {
+		settle = DefaultSettle
+	}
+	return waves, settle
 }
 
 // valid reports whether waves rise to 100 percent.
@@ -167,6 +174,9 @@ func (s *Service) Stop(ctx context.Context, actor string) error {
 			return err
 		}
 		revert(&r, "stopped by "+actor, now)
+		if err := addSettings(ctx, tx, &r, now); err != nil {
+			return err
+		}
 		if err := postgres.PutRollout(ctx, tx, r); err != nil {
 			return err
 		}
@@ -202,6 +212,9 @@ func (s *Service) Step(ctx context.Context) error {
 			return err
 		}
 		advance(&r, now)
+		if err := addSettings(ctx, tx, &r, now); err != nil {
+			return err
+		}
 		return postgres.PutRollout(ctx, tx, r)
 	})
 	if errors.Is(err, postgres.ErrNoRollout) {

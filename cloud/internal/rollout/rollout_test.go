@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
@@ -74,6 +75,143 @@ func (f *fleet) report(username, version string) {
 		f.t.Fatal(err)
 	}
 	f.exec(`update agent_credential set report = $2 where username = $1`, username, text)
+}
+
+// withSettings gives each agent settings in use, version 1, that contain the text "old".
+func (f *fleet) withSettings() *fleet {
+	f.t.Helper()
+	f.exec(`insert into agent_settings (username, version, settings, created_by, created_at, state, state_at)
+		select username, 1, 'old ' || username, 'test', now(), 'in-use', now() from agent_credential where $1`, true)
+	f.exec(`update agent_credential set report = report || '{"settings": {"version": 1, "highest": 1}}' where $1`, true)
+	return f
+}
+
+// answer has the agents answer the settings that are sent to them: they use them, or return to those before if the text contains bad.
+func (f *fleet) answer(bad string) {
+	f.t.Helper()
+	err := f.DB.InTx(f.t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		open, err := postgres.LockOpenSettings(ctx, tx, now)
+		if err != nil {
+			return err
+		}
+		for _, o := range open {
+			status := protocol.SettingsStatus{Version: o.Version, Highest: o.Version}
+			state := postgres.SettingsInUse
+			if bad != "" && strings.Contains(o.Text, bad) {
+				status.Version, state = o.Status.Version, postgres.SettingsRolledBack
+				status.Ended = &protocol.SettingsOutcome{Version: o.Version, State: protocol.SettingsRolledBack, Detail: "not connected"}
+			}
+			if err := postgres.EndSettings(ctx, tx, o.Agent.Username, o.Version, state, "", now); err != nil {
+				return err
+			}
+			text, err := json.Marshal(status)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `update agent_credential set report = jsonb_set(report, '{settings}', $2) where username = $1`, o.Agent.Username, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// inUse counts the settings in use by the text after which the user name follows.
+func (f *fleet) inUse() map[string]int {
+	f.t.Helper()
+	texts, err := postgres.SettingsOfAll(f.t.Context(), f.DB.Pool)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	counts := make(map[string]int)
+	for username, text := range texts {
+		counts[strings.TrimSuffix(text, " "+username)]++
+	}
+	return counts
+}
+
+func (f *fleet) startSettings(change rollout.Change, waves ...int) {
+	f.t.Helper()
+	if err := f.StartSettings(f.t.Context(), change, waves, time.Minute, "admin:hq"); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// TestSettingsInWaves changes the settings of 40 agents in waves of 1, 4 and 40.
+func TestSettingsInWaves(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 40).withSettings()
+	f.startSettings(rollout.Change{Old: "old", New: "new"})
+	for i, want := range []int{1, 4, 40} {
+		f.step(time.Second)
+		f.answer("")
+		if got := f.inUse()["new"]; got != want {
+			t.Fatalf("wave %d: %d agents use the new settings, want %d", i+1, got, want)
+		}
+		f.step(time.Second)
+		if r := f.step(61 * time.Second); count(r, "healthy") != want {
+			t.Fatalf("wave %d: %d agents healthy, want %d", i+1, count(r, "healthy"), want)
+		}
+	}
+	if r := f.step(time.Second); r.State != "done" || r.Kind != "settings" {
+		t.Errorf("got %s of %s, want done", r.State, r.Kind)
+	}
+}
+
+// TestBadSettingsStopAtTheFirstWave checks that settings which an agent rolls back reach the first wave only, and that the agents of
+// that wave which use them return to those before.
+func TestBadSettingsStopAtTheFirstWave(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 40).withSettings()
+	f.exec(`update agent_settings set settings = 'old worse agent-load-001' where username = 'agent-load-001'`)
+	f.startSettings(rollout.Change{Agents: []string{"agent-load-001", "agent-load-002", "agent-load-003", "agent-load-004"}, Old: "old", New: "new"}, 75, 100)
+	f.step(time.Second)
+	if got := f.inUse(); got["new"] != 0 {
+		t.Fatalf("settings are in use before they were sent: %v", got)
+	}
+	f.answer("worse")
+	asked := f.inUse()["new"]
+	r := f.step(time.Second)
+	if first := count(r, "failed") == 1; !first { // the agent with the bad settings is in the second wave
+		f.step(62 * time.Second)
+		f.step(time.Second)
+		f.answer("worse")
+		r = f.step(time.Second)
+		asked = 3
+	}
+	if r.State != "reverting" || !strings.Contains(r.Reason, "rolled-back: not connected") {
+		t.Fatalf("got %s, %q, want reverting", r.State, r.Reason)
+	}
+	f.answer("")
+	f.step(time.Second)
+	r = f.step(62 * time.Second)
+	got := f.inUse()
+	if r.State != "stopped" || got["new"] != 0 || got["old"] != 39 || count(r, "reverted") != asked {
+		t.Errorf("got %s, %v in use, %d reverted, want stopped with the settings before", r.State, got, count(r, "reverted"))
+	}
+}
+
+func TestInvalidChangesOfSettings(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2).withSettings()
+	for name, c := range map[string]struct {
+		change rollout.Change
+		waves  []int
+		want   error
+	}{
+		"no text":       {rollout.Change{New: "x"}, nil, rollout.ErrInvalid},
+		"waves":         {rollout.Change{Old: "old"}, []int{10}, rollout.ErrInvalid},
+		"a NUL":         {rollout.Change{Old: "old", New: "\x00"}, nil, rollout.ErrInvalid},
+		"not contained": {rollout.Change{Old: "older"}, nil, rollout.ErrUnchanged},
+		"other agents":  {rollout.Change{Old: "old", Agents: []string{"agent-busan"}}, nil, rollout.ErrUnchanged},
+	} {
+		if err := f.StartSettings(context.WithoutCancel(t.Context()), c.change, c.waves, time.Minute, "admin:hq"); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
+		}
+	}
 }
 
 // send installs an update.

@@ -88,10 +88,11 @@ type program struct {
 	connection
 	sites []fleetconfig.Branch
 	// startEvery spreads the first connections of the agents.
-	startEvery time.Duration
-	log        *slog.Logger
-	agentLog   *slog.Logger
-	stage      *stage.Stage // nil: none
+	startEvery    time.Duration
+	settingsTrial time.Duration // 0: that of the agent
+	log           *slog.Logger
+	agentLog      *slog.Logger
+	stage         *stage.Stage // nil: none
 }
 
 // run serves the panel and runs the branches until ctx ends.
@@ -113,11 +114,12 @@ func (p *program) run(ctx context.Context) error {
 	branches := make([]*branch.Branch, 0, len(p.sites))
 	create := func(plan hardware.Plan, c branch.Config) (*branch.Branch, error) {
 		c.Broker, c.Version, c.Logger, c.PassDir = broker, "1.0.0+sim."+release(), p.agentLog, filepath.Join(passes, c.Branch)
+		c.SettingsTrial = p.settingsTrial
 		c.Changed = func(change branch.Change) { feed.Publish(c.Branch, change) }
 		return branch.New(plan, c)
 	}
 	for _, s := range p.sites {
-		b, err := create(s.Plan, branch.Config{Branch: s.Branch, Password: s.Password, GrantKeys: []ed25519.PublicKey{key}})
+		b, err := create(s.Plan, branch.Config{Branch: s.Branch, Password: s.Password, GrantKeys: []ed25519.PublicKey{key}, Settings: s.Settings})
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,21 @@ const FleetRooms = 2
 // FleetName returns the code of a branch of a fleet; n counts from 1.
 func FleetName(n int) string { return fmt.Sprintf("load-%04d", n) }
 
+// FleetSettings is the settings file of a Pi of a fleet.
+const FleetSettings = `# broker
+[[door]]
+device = "front_1"
+relay = { line = "GPIO17" }
+
+[[door]]
+device = "room_1"
+relay = { line = "GPIO22" }
+
+[[door]]
+device = "room_2"
+relay = { line = "GPIO23" }
+`
+
 // Fleet returns n branches load-0001 to load-<n>, each with one front door and two rooms without contacts, so that
 // thousands fit into one process.
 func Fleet(n int) ([]Branch, error) {

@@ -23,6 +23,7 @@ type Branch struct {
 	Branch   string
 	Password string // of the agent's MQTT credential
 	Plan     hardware.Plan
+	Settings string // the settings file of the Pi; empty: none
 }
 
 // DemoPassword is the agent's password in the demo data.

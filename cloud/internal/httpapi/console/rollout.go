@@ -9,25 +9,37 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/rollout"
 )
 
-// StartRollout is POST /v2/admin/agents/rollout: the agents install a version in waves.
+// StartRollout is POST /v2/admin/agents/rollout: the agents install a version in waves, or use changed settings.
 func (c *Console) StartRollout(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Version       *string `json:"version"`
 		Waves         []int   `json:"waves"`
 		SettleSeconds *int    `json:"settleSeconds"`
+		Change        *struct {
+			Agents []string `json:"agents"`
+			Old    string   `json:"old"`
+			New    string   `json:"new"`
+		} `json:"change"`
 	}
 	if err := wire.Decode(r, &body); err != nil {
-		return err
-	}
-	version, err := wire.Text("version", body.Version, 64)
-	if err != nil {
 		return err
 	}
 	settle := rollout.DefaultSettle
 	if body.SettleSeconds != nil {
 		settle = time.Duration(*body.SettleSeconds) * time.Second
 	}
-	if err := c.Rollouts.Start(r.Context(), version, body.Waves, settle, wire.Principal(r).Actor()); err != nil {
+	by := wire.Principal(r).Actor()
+	if change := body.Change; change != nil {
+		if err := c.Rollouts.StartSettings(r.Context(), rollout.Change(*change), body.Waves, settle, by); err != nil {
+			return err
+		}
+		return c.ShowRollout(w, r)
+	}
+	version, err := wire.Text("version", body.Version, 64)
+	if err != nil {
+		return err
+	}
+	if err := c.Rollouts.Start(r.Context(), version, body.Waves, settle, by); err != nil {
 		return err
 	}
 	return c.ShowRollout(w, r)
@@ -52,6 +64,7 @@ type rolloutAgent struct {
 }
 
 type rolloutState struct {
+	Kind          string         `json:"kind"`
 	Version       string         `json:"version"`
 	Waves         []int          `json:"waves"`
 	Wave          int            `json:"wave"`
@@ -78,7 +91,7 @@ func (c *Console) ShowRollout(w http.ResponseWriter, r *http.Request) error {
 		agents = append(agents, rolloutAgent{m.Username, m.Branch, m.Wave, m.State, m.Online, wire.Nullable(m.Version), wire.Nullable(m.Detail)})
 	}
 	return wire.WriteData(w, map[string]any{"rollout": rolloutState{
-		Version: last.Version, Waves: last.Waves, Wave: last.Wave, SettleSeconds: int(last.Settle.Seconds()), State: last.State,
+		Kind: last.Kind, Version: last.Version, Waves: last.Waves, Wave: last.Wave, SettleSeconds: int(last.Settle.Seconds()), State: last.State,
 		Reason: wire.Nullable(last.Reason), CreatedBy: last.CreatedBy, CreatedAt: *wire.Instant(last.CreatedAt),
 		EndedAt: wire.Instant(last.EndedAt), Agents: agents,
 	}})

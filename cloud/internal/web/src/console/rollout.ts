@@ -44,7 +44,7 @@ const isOpen = (r: Rollout): boolean => r.endedAt === null;
 function report(r: Rollout, refresh: () => Promise<void>): Child {
   return [
     section(
-      t("rolloutOf", { version: r.version }),
+      r.kind === "settings" ? t("rolloutOfSettings") : t("rolloutOf", { version: r.version }),
       facts([
         [t("colState"), [chip(t(`rollout_${r.state}`), tone[r.state]), " ", r.reason ?? ""]],
         [t("rolloutBegun"), `${localText(r.createdAt)} · ${r.createdBy}`],

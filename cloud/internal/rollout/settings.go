@@ -1,0 +1,101 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/audit"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// settingsName is the version of a rollout of settings: what its agents use instead of a numbered version of their own.
+const settingsName = "settings"
+
+// Change is a change of the settings of agents: a text is replaced wherever it occurs. It concerns the active agents whose settings
+// contain it.
+type Change struct {
+	Agents   []string // user names; none: all
+	Old, New string
+}
+
+// StartSettings begins a rollout of changed settings. Each agent also tries them by itself, and returns to those before if it does not
+// reach the service with them. It returns ErrInvalid, ErrUnchanged or postgres.ErrRolloutOpen.
+func (s *Service) StartSettings(ctx context.Context, change Change, waves []int, settle time.Duration, actor string) error {
+	waves, settle = withDefaults(waves, settle)
+	if change.Old == "" || !valid(waves) || settle < MinSettle || settle > MaxSettle {
+		return ErrInvalid
+	}
+	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		r := postgres.Rollout{Kind: postgres.RolloutSettings, Version: settingsName, Waves: waves, Settle: settle, CreatedBy: actor}
+		texts, err := postgres.SettingsOfAll(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for username, text := range texts {
+			changed := strings.ReplaceAll(text, change.Old, change.New)
+			if changed == text || len(change.Agents) > 0 && !slices.Contains(change.Agents, username) {
+				continue
+			}
+			if err := protocol.CheckSettings(changed); err != nil {
+				return fmt.Errorf("%w: %s: %w", ErrInvalid, username, err)
+			}
+			r.Members = append(r.Members, postgres.RolloutMember{Username: username, Settings: changed})
+		}
+		if len(r.Members) == 0 {
+			return ErrUnchanged
+		}
+		if err := postgres.InsertRollout(ctx, tx, r, now); err != nil {
+			return err
+		}
+		return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: actor, Action: "agent.settings-rollout", Target: settingsName,
+			Detail: map[string]any{"old": change.Old, "new": change.New, "agents": len(r.Members)}})
+	})
+	if err != nil {
+		return fmt.Errorf("rollout: start: %w", err)
+	}
+	return nil
+}
+
+// addSettings makes the versions of settings that agents are now to use: those of the rollout, or those before once more. Package device
+// sends them.
+func addSettings(ctx context.Context, tx pgx.Tx, r *postgres.Rollout, now time.Time) error {
+	if r.Kind != postgres.RolloutSettings {
+		return nil
+	}
+	for i := range r.Members {
+		m := &r.Members[i]
+		var err error
+		switch {
+		case m.State == asked && m.Goal == 0:
+			m.Goal, err = postgres.InsertSettings(ctx, tx, m.Username, nil, m.Settings, r.CreatedBy, now)
+		case m.State == reverting && m.Back == 0:
+			m.Back, err = addBefore(ctx, tx, r, m, now)
+		}
+		if errors.Is(err, postgres.ErrNoAgent) || errors.Is(err, postgres.ErrNoSettings) {
+			m.State, m.Detail = unreverted, "the agent is revoked, or its settings before are not in the service"
+		} else if err != nil {
+			return fmt.Errorf("settings of %s: %w", m.Username, err)
+		}
+	}
+	return nil
+}
+
+func addBefore(ctx context.Context, tx pgx.Tx, r *postgres.Rollout, m *postgres.RolloutMember, now time.Time) (uint64, error) {
+	number, err := strconv.ParseUint(m.BeforeVersion, 10, 64)
+	if err != nil || number == 0 {
+		return 0, postgres.ErrNoSettings
+	}
+	before, err := postgres.SettingsVersion(ctx, tx, m.Username, number)
+	if err != nil {
+		return 0, err
+	}
+	return postgres.InsertSettings(ctx, tx, m.Username, nil, before.Text, r.CreatedBy, now)
+}
