@@ -19,7 +19,7 @@ var sendLease = failpoint.Shorten(time.Minute)
 // send makes one attempt to send a message. The attempt is stored first, and after a crash or a lost answer the provider is
 // asked about its outcome: so a guest receives a message at least once where the provider keeps records, and at most twice.
 func (s *Service) send(ctx context.Context, id int64) error {
-	m, err := postgres.ClaimMessage(ctx, s.DB.Pool, id, s.DB.Now(), sendLease)
+	m, err := s.DB.ClaimMessage(ctx, id, s.DB.Now(), sendLease)
 	if errors.Is(err, booking.ErrNoMessage) {
 		return nil // sent, or claimed by another worker
 	}
@@ -52,7 +52,7 @@ func (s *Service) send(ctx context.Context, id int64) error {
 	receipt, err := s.Sender.Send(ctx, message)
 	failpoint.Hit("message.sent")
 	if err == nil {
-		return postgres.MarkMessageSent(ctx, s.DB.Pool, id, string(receipt.Channel), receipt.ProviderID, s.DB.Now())
+		return s.DB.MarkMessageSent(ctx, id, string(receipt.Channel), receipt.ProviderID, s.DB.Now())
 	}
 	s.Log.WarnContext(ctx, "message not sent", "message", id, "template", m.Template, "attempt", m.Attempt, "error", err)
 	class := notify.ClassOf(err)
@@ -72,7 +72,7 @@ func (s *Service) resolve(ctx context.Context, m booking.Message, message notify
 	receipt, err := s.find(ctx, message)
 	switch {
 	case err == nil:
-		return 0, postgres.MarkMessageSent(ctx, s.DB.Pool, m.ID, string(receipt.Channel), receipt.ProviderID, s.DB.Now())
+		return 0, s.DB.MarkMessageSent(ctx, m.ID, string(receipt.Channel), receipt.ProviderID, s.DB.Now())
 	case errors.Is(err, notify.ErrNotTaken) && m.Attempt <= postgres.MaxMessageAttempts:
 		return 1, postgres.DoubtMessage(ctx, s.DB.Pool, m.ID, 1)
 	case errors.Is(err, notify.ErrNoRecords) && m.Doubtful < maxDoubtful:

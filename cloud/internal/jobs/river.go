@@ -20,6 +20,10 @@ const (
 	rescueAfter = 90 * time.Second
 )
 
+// messageWorkers bounds the messages that are sent at the same time. River fetches at most ten times a second, so it is also a
+// tenth of the messages of a second.
+const messageWorkers = 64
+
 // startDelay is the time before River is started again after it could not reach the database.
 const startDelay = time.Second
 
@@ -63,7 +67,7 @@ func (s *Service) river() (*client, error) {
 	return river.NewClient(riverpgxv5.New(s.DB.Pool), &river.Config{
 		Queues: map[string]river.QueueConfig{
 			river.QueueDefault: {MaxWorkers: 16},
-			queue.Messages:     {MaxWorkers: 8}, // messages do not wait for a payment provider that hangs
+			queue.Messages:     {MaxWorkers: messageWorkers}, // messages do not wait for a payment provider that hangs
 		},
 		Workers:              workers,
 		Logger:               s.Log,

@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/tracing"
 )
 
@@ -58,6 +59,8 @@ type DB struct {
 
 	branches  branchCache
 	unchanged Batcher[Basis, bool]
+	claims    Batcher[messageClaim, booking.Message]
+	sent      Batcher[sentMessage, struct{}]
 }
 
 // Open connects to the database at url, a connection string of pgx. It fails if the database does not answer, and with

