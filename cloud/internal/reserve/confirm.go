@@ -32,8 +32,8 @@ type Receipt struct {
 	Cash    money.CashReceipt // zero: none is wanted
 }
 
-// watchdogDelay is how long only the process that began an attempt may send its request. After that, any process looks up
-// the outcome.
+// watchdogDelay is how long only the process that began an attempt may send its request. After that, the sweep looks up the
+// outcome.
 var watchdogDelay = failpoint.Shorten(15 * time.Second)
 
 // Confirm charges the payment of an order, or issues its virtual account, and confirms the reservation. Repeating the
@@ -132,7 +132,7 @@ func (s *Service) confirm(ctx context.Context, r ConfirmRequest) (Receipt, error
 }
 
 // pending converts the error of a request to the provider that has begun. Only the provider's refusal ends an attempt; after
-// any other failure the outcome is unknown, and the watchdog settles it.
+// any other failure the outcome is unknown, and the sweep settles it.
 func (s *Service) pending(ctx context.Context, orderID string, err error) error {
 	var refused *PaymentRefused
 	if errors.As(err, &refused) || errors.Is(err, ErrPaymentPending) || errors.Is(err, ErrHoldExpired) || errors.Is(err, ErrAccountRequired) {
@@ -255,9 +255,7 @@ func (c *change) startConfirm(req ConfirmRequest) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Queue.Settle(c.ctx, c.tx, r.ID, c.now.Add(watchdogDelay)); err != nil {
-		return err
-	}
+	// No job watches the attempt: it would ask the provider about every purchase. The sweep finds an attempt without an outcome.
 	return c.entry("confirm.sent", r.Amount, "", nil)
 }
 

@@ -304,3 +304,15 @@ func (h *heldLookup) PaymentByOrder(ctx context.Context, keys toss.KeySet, order
 	}
 	return payment, err
 }
+
+// TestConfirmAsksTheProviderOnce: a purchase whose charge was answered leaves no job that asks the provider about it again.
+func TestConfirmAsksTheProviderOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	if _, err := s.buyer().Buy(s.ctx, s.wish(sandbox.MethodCard)); err != nil {
+		t.Fatal(err)
+	}
+	if jobs := s.count(t, `select count(*) from river_job where kind = 'settle' and $1`, true); jobs != 0 {
+		t.Errorf("%d jobs look up the payment, want none", jobs)
+	}
+}

@@ -74,8 +74,8 @@ func unlessOvertaken(act func() error) error {
 	return ErrPaymentPending
 }
 
-// Settle looks up the payment of a reservation at the provider and applies the answer. Unknown outcomes, callbacks, the
-// watchdog and the sweep all call it, possibly concurrently. It returns ErrPaymentPending if the outcome is still unknown.
+// Settle looks up the payment of a reservation at the provider and applies the answer. Unknown outcomes, callbacks, jobs
+// and the sweep all call it, possibly concurrently. It returns ErrPaymentPending if the outcome is still unknown.
 func (s *Service) Settle(ctx context.Context, id booking.ReservationID) error {
 	return unlessOvertaken(func() error { return s.settle(ctx, id) })
 }
