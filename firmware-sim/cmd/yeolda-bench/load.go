@@ -24,6 +24,7 @@ type presser func(ctx context.Context, n int64) (ok bool, err error)
 type sample struct {
 	rate          float64
 	p50, p99, max time.Duration
+	done          int
 	failed        int // presses that ended without SUCCESS
 }
 
@@ -125,7 +126,7 @@ func summary(took []time.Duration, failed int, elapsed time.Duration) sample {
 	}
 	slices.Sort(took)
 	at := func(q float64) time.Duration { return took[min(len(took)-1, int(q*float64(len(took))))] }
-	return sample{rate: float64(len(took)) / elapsed.Seconds(), p50: at(0.5), p99: at(0.99), max: at(1), failed: failed}
+	return sample{rate: float64(len(took)) / elapsed.Seconds(), p50: at(0.5), p99: at(0.99), max: at(1), done: len(took), failed: failed}
 }
 
 // unlocker opens the room doors of the branches in turn.

@@ -50,6 +50,7 @@ func main() {
 		sizes, err = parseSizes(list)
 		return err
 	})
+	bought := flag.Bool("purchases", false, "measure what a purchase costs, and nothing else")
 	constant := flag.Bool("floor", false, "answer an unlock's requests with constants, and nothing else (the bench does this in a second process)")
 	flag.Parse()
 	if *constant {
@@ -63,6 +64,11 @@ func main() {
 	if sizes != nil {
 		measure = func(ctx context.Context, dir string, log io.Writer) error {
 			return benchmarkFleet(ctx, *root, dir, *file, sizes, log)
+		}
+	}
+	if *bought {
+		measure = func(ctx context.Context, dir string, log io.Writer) error {
+			return benchmarkPurchases(ctx, *root, dir, *file, *round, log)
 		}
 	}
 	err := run(ctx, *root, measure)
@@ -107,6 +113,13 @@ func benchmarkFleet(ctx context.Context, root, dir, file string, sizes []int, lo
 		p.Notes = append(p.Notes, "Not everything could be measured in this run: "+failed.Error())
 	}
 	return finish(&p, file, failed)
+}
+
+// benchmarkPurchases measures what a purchase costs.
+func benchmarkPurchases(ctx context.Context, root, dir, file string, round time.Duration, log io.Writer) error {
+	p := part.Part{Name: "purchase", Title: "What a purchase costs", Machine: part.Machine(), Began: time.Now().UTC().Truncate(time.Second),
+		Repeat: "go run ./firmware-sim/cmd/yeolda-bench -purchases -json docs/proof/parts/purchase.json"}
+	return finish(&p, file, purchases(ctx, root, dir, round, log, &p))
 }
 
 // benchmarkAll measures presses, purchases and their parts.
