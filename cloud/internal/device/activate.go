@@ -42,7 +42,7 @@ func (s *Service) activate(ctx context.Context, tx pgx.Tx, username, actor strin
 	return s.revokeReplaced(ctx, tx, u.Agent, actor)
 }
 
-// revokeReplaced revokes the credential of the machine that an activated one replaces: it was taken away.
+// revokeReplaced revokes the credential of the machine that an activated one replaces: its secret leaves the branch with it.
 func (s *Service) revokeReplaced(ctx context.Context, tx pgx.Tx, by protocol.Agent, actor string) error {
 	replaced, err := postgres.ReplacedAgent(ctx, tx, by.Username)
 	if err != nil || replaced == "" {

@@ -64,7 +64,7 @@ func purchases(ctx context.Context, root, dir string, round time.Duration, log i
 	defer func() { _ = db.Close(context.WithoutCancel(ctx)) }()
 
 	buy := buyer(s, purchaseBranches)
-	if _, err := measure(ctx, purchaseClients, round/5, buy); err != nil { // connections, plans and the first checkpoint
+	if _, err := measure(ctx, purchaseClients, round/5, nil, buy); err != nil { // connections, plans and the first checkpoint
 		return err
 	}
 	if err := pause(ctx, afterwards); err != nil {
@@ -81,7 +81,7 @@ func purchases(ctx context.Context, root, dir string, round time.Duration, log i
 	var bought sample
 	began := time.Now()
 	all, err := meter.over(ctx, func() (err error) {
-		if bought, err = measure(ctx, purchaseClients, round, buy); err != nil {
+		if bought, err = measure(ctx, purchaseClients, round, nil, buy); err != nil {
 			return err
 		}
 		return pause(ctx, afterwards)
@@ -151,7 +151,7 @@ func commitFloor(ctx context.Context, database string, round time.Duration) (flo
 	return pgbenchRate(string(out))
 }
 
-// pgbenchRate reads the rate in a line like "tps = 1234.5 (without initial connection time)".
+// pgbenchRate reads the rate in a line such as "tps = 1234.5 (without initial connection time)".
 func pgbenchRate(out string) (float64, error) {
 	_, rest, found := strings.Cut(out, "tps = ")
 	if !found {
