@@ -2,6 +2,7 @@ package broker
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/yeolda/yeolda/protocol"
@@ -31,18 +32,22 @@ type branch struct {
 
 type agentPresence struct {
 	connID
+	via     *source
 	heard   time.Duration // since start, monotonic
 	lost    bool
 	earlier string // the previous boot id
 }
+
+// source is one connection to a peer, which tells only changes: until the connection is lost, its agents are not silent.
+type source struct{ lost atomic.Int64 } // since start of branches; 0: it is not lost
 
 func newBranches(now func() time.Time) *branches {
 	return &branches{now: now, start: now(), byCode: make(map[string]*branch)}
 }
 
 // hear records a status or heartbeat. It reports whether two machines are using the credential: the boot id is the one
-// before the last again.
-func (b *branches) hear(agent protocol.Agent, from connID) (takenOver bool) {
+// before the last again. via is the peer that has told it; nil: the agent must repeat it.
+func (b *branches) hear(agent protocol.Agent, from connID, via *source) (takenOver bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	of := b.byCode[agent.Branch]
@@ -62,7 +67,7 @@ func (b *branches) hear(agent protocol.Agent, from connID) (takenOver bool) {
 		takenOver = from.bootID == last.earlier
 		last.earlier = last.bootID
 	}
-	last.connID, last.heard, last.lost = from, b.now().Sub(b.start), from == of.lost
+	last.connID, last.via, last.heard, last.lost = from, via, b.now().Sub(b.start), from == of.lost
 	return takenOver
 }
 
@@ -125,7 +130,20 @@ func (b *branches) all(code string) []protocol.Agent {
 }
 
 func (b *branches) present(last *agentPresence) bool {
-	return !last.lost && b.now().Sub(b.start)-last.heard < protocol.OfflineTimeout
+	heard := last.heard
+	if last.via != nil {
+		lost := time.Duration(last.via.lost.Load())
+		if lost == 0 {
+			return !last.lost
+		}
+		heard = max(heard, lost)
+	}
+	return !last.lost && b.now().Sub(b.start)-heard < protocol.OfflineTimeout
+}
+
+// lostSource records that the connection to a peer has ended. Its agents have the time of OfflineTimeout to connect elsewhere.
+func (b *branches) lostSource(s *source) {
+	s.lost.CompareAndSwap(0, int64(max(1, b.now().Sub(b.start))))
 }
 
 // count returns the number of connected agents.

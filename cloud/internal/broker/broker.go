@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,8 @@ type Config struct {
 
 	// MaxConnections bounds the connections, so that files remain for the database and for requests; 0: no limit.
 	MaxConnections int
+	// PeerSecretHash is the SHA-256 of the password with which other replicas connect as PeerUsername; nil: none may.
+	PeerSecretHash []byte
 
 	Doors   Doors
 	Devices Devices
@@ -60,8 +63,10 @@ type Broker struct {
 	admission   *admission
 	sessions    *sessions
 	inbox       *inbox
+	peers       *peers
 	credentials *credentials
 	presence    *presence
+	elsewhere   *branches // agents at other brokers of the pool; nil: there is no pool
 	unsent      atomic.Int64
 }
 
@@ -94,10 +99,10 @@ func New(cfg Config) (*Broker, error) {
 		cfg: cfg, log: cfg.Log, server: server,
 		admission:   newAdmission(connectTimeout, cfg.MaxConnections),
 		inbox:       newInbox(cfg.Doors, cfg.Devices, cfg.Climate, cfg.Passes, cfg.Log),
-		credentials: newCredentials(cfg.Credentials),
+		credentials: newCredentials(cfg.Credentials), peers: newPeers(cfg.PeerSecretHash),
 	}
-	b.presence = newPresence(b.inbox, func(agent protocol.Agent) bool { return b.sessions.present(agent) })
-	b.sessions = newSessions(cfg.Now, func(agent protocol.Agent) { b.presence.announce(agent) })
+	b.presence = newPresence(b.inbox, b.agentOnline)
+	b.sessions = newSessions(cfg.Now, b.peers, func(agent protocol.Agent) { b.presence.announce(agent) }, b.left)
 	if err := server.AddHook(&hook{Broker: b}, nil); err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
@@ -145,6 +150,10 @@ func (b *Broker) Run(ctx context.Context) error {
 // Online returns the user names of the branch's agents that sent a message within protocol.OfflineTimeout.
 func (b *Broker) Online(branch string) []string { return usernames(b.sessions.online(branch)) }
 
+func (b *Broker) agentOnline(agent protocol.Agent) bool {
+	return b.sessions.present(agent) || b.elsewhere != nil && slices.Contains(b.elsewhere.online(agent.Branch), agent)
+}
+
 // close closes every connection before it closes mochi: mochi's own Close waits for connections without limit, and deadlocks
 // if one is removed from its list meanwhile, because it takes the lock of the list twice.
 func (b *Broker) close() error {
@@ -153,7 +162,7 @@ func (b *Broker) close() error {
 	if b.cfg.TLS != nil {
 		err = errors.Join(err, b.cfg.TLS.Close())
 	}
-	for _, s := range b.sessions.all() {
+	for _, s := range append(b.sessions.all(), b.peers.all()...) {
 		go func() { _ = b.server.DisconnectClient(s.client, packets.ErrServerShuttingDown) }()
 	}
 	limit := time.NewTimer(closeLimit)

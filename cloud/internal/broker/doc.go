@@ -3,7 +3,13 @@
 // It embeds mochi-mqtt and contains no rules about doors or climate: it sends protocol messages ([Broker.Send]), passes
 // received ones to [Doors], [Devices] and [Climate] together with the agent that sent them, and knows which agents are
 // connected ([Broker.Online]). Every decision is made in those services, in the database. [Pool] uses external brokers
-// instead, shared by several replicas.
+// instead, shared by several replicas, or makes the embedded brokers of the replicas one pool.
+//
+// # Peers
+//
+// A replica of a pool is an ordinary MQTT client, [PeerUsername], of the embedded brokers of the others. It publishes messages
+// to their agents, and subscribes to presence and to the answers of commands. Claims, results, telemetry and heartbeats of an
+// agent are handled by the replica to which the agent is connected.
 //
 // # What the broker rejects
 //

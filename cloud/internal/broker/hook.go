@@ -54,6 +54,10 @@ func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 		return false
 	}
 	username := string(pk.Connect.Username)
+	if username == PeerUsername && h.peers.admits(pk.Connect.Password) && !pk.Connect.WillFlag {
+		h.admission.admit(c, h.sessions.admitPeer(cl))
+		return true
+	}
 	agent, known, err := h.authenticate(cl, username, pk)
 	switch {
 	case errors.Is(err, errNoAgent), errors.Is(err, errNoAnswer):
@@ -66,17 +70,17 @@ func (h *hook) OnConnectAuthenticate(cl *mqtt.Client, pk packets.Packet) bool {
 		cl.Stop(packets.ErrServerUnavailable)
 		return false
 	}
-	h.admission.admit(c, h.sessions.admit(cl, agent, known, bootID(pk)))
+	h.admission.admit(c, h.sessions.admit(cl, agent, known, willOf(pk)))
 	return true
 }
 
-// bootID returns the boot id in the will of a CONNECT packet, or "" if there is none.
-func bootID(pk packets.Packet) string {
+// willOf returns the connection that the will of a CONNECT packet names; zero if there is none.
+func willOf(pk packets.Packet) connID {
 	status, err := protocol.Decode[protocol.Status](pk.Connect.WillPayload)
 	if err != nil {
-		return ""
+		return connID{}
 	}
-	return status.BootID
+	return connID{status.BootID, status.Connection}
 }
 
 func (h *hook) authenticate(cl *mqtt.Client, username string, pk packets.Packet) (agent protocol.Agent, known credential, err error) {
@@ -109,6 +113,11 @@ func (h *hook) OnSessionEstablish(cl *mqtt.Client, pk packets.Packet) {
 	if s == nil {
 		return
 	}
+	if s.peer {
+		h.peers.add(s)
+		h.log.Info("mqtt: peer connected", "client", cl.ID, "remote", cl.Net.Remote)
+		return
+	}
 	displaced := h.sessions.begin(s, pk.Connect.Clean)
 	h.log.Info("mqtt: agent connected", "branch", s.branch, "username", s.username, "remote", cl.Net.Remote)
 	// An agent that reconnects over a half-open connection has the same boot id.
@@ -116,7 +125,7 @@ func (h *hook) OnSessionEstablish(cl *mqtt.Client, pk packets.Packet) {
 		takeoversTotal.Inc()
 		h.log.Warn("mqtt: agent taken over by another machine", "branch", s.branch, "username", s.username,
 			"remote", cl.Net.Remote, "displaced", displaced.client.Net.Remote)
-		h.inbox.put(delivery{from: s.peer(), kind: kindTakeover})
+		h.inbox.put(delivery{from: s.agentPeer(), kind: kindTakeover})
 	}
 }
 
@@ -126,6 +135,9 @@ func (*hook) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Packet {
 		p := &pk.Properties
 		p.MaximumPacketSize = protocol.MaxPacket
 		p.WildcardSubAvailable, p.WildcardSubAvailableFlag = 0, true
+		if s := sessionOf(cl.Net.Conn); s != nil && s.peer {
+			p.WildcardSubAvailable = 1
+		}
 		p.SharedSubAvailable, p.SharedSubAvailableFlag = 0, true
 		if pk.ReasonCode == packets.CodeSuccess.Code {
 			p.AuthenticationMethod = cl.Properties.Props.AuthenticationMethod // [MQTT-4.12.0-5]
@@ -134,8 +146,8 @@ func (*hook) OnPacketEncode(cl *mqtt.Client, pk packets.Packet) packets.Packet {
 	return pk
 }
 
-// OnPacketRead handles every PUBLISH, SUBSCRIBE and UNSUBSCRIBE of an agent in place of mochi. No client may receive an
-// agent's messages, and nothing needs to be retained, because only agents connect here and none may read a status. Send
+// OnPacketRead handles every PUBLISH, SUBSCRIBE and UNSUBSCRIBE in place of mochi. Only peers may receive an agent's messages,
+// and nothing needs to be retained, because no agent may read a status. Send
 // finds the subscriptions in the session. mochi's topic tree would need about 8 KiB for each agent, and its call depth would
 // double the stack of the connection's goroutine to 32 KiB for the life of the connection.
 func (h *hook) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet, error) {
@@ -154,6 +166,10 @@ func (h *hook) OnPacketRead(cl *mqtt.Client, pk packets.Packet) (packets.Packet,
 	case packets.Subscribe:
 		if pk.SubscribeValidate() != packets.CodeSuccess {
 			return pk, nil
+		}
+		if s.peer {
+			err = h.subscribePeer(cl, s, &pk)
+			break
 		}
 		err = subscribe(cl, s, &pk)
 	case packets.Unsubscribe:
@@ -176,6 +192,9 @@ func (h *hook) publish(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 		_ = h.server.DisconnectClient(cl, packets.ErrQosNotSupported)
 		return packets.ErrQosNotSupported
 	}
+	if s.peer {
+		return h.publishFromPeer(s, pk)
+	}
 	s.hear()
 	code := packets.CodeSuccess
 	_, kind, ok := protocol.ParseTopic(pk.TopicName)
@@ -183,7 +202,16 @@ func (h *hook) publish(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 	case !ok || !s.agent().MayPublish(pk.TopicName) || pk.FixedHeader.Retain && !kind.Retained():
 		code = packets.ErrNotAuthorized
 	case kind != protocol.KindHeartbeat || asksForTime(pk.Payload): // another heartbeat only shows that the agent is running
-		h.inbox.put(delivery{from: s.peer(), kind: kind, payload: pk.Payload})
+		h.inbox.put(delivery{from: s.agentPeer(), kind: kind, payload: pk.Payload})
+	}
+	if code == packets.CodeSuccess {
+		switch kind {
+		case protocol.KindClimateResult, protocol.KindSensorsReadings:
+			h.publishToPeers(pk.TopicName, kind, pk.Payload)
+		}
+		if kind == protocol.KindStatus || !s.told.Load() {
+			h.tell(s, true, true)
+		}
 	}
 	if pk.FixedHeader.Qos == 0 {
 		return nil
@@ -226,7 +254,7 @@ func unsubscribe(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 // was taken over is ignored, because its agent is still connected.
 func (h *hook) OnWill(cl *mqtt.Client, will mqtt.Will) (mqtt.Will, error) {
 	if s := sessionOf(cl.Net.Conn); s != nil && !h.sessions.replaced(s) {
-		h.inbox.put(delivery{from: s.peer(), kind: protocol.KindStatus, payload: will.Payload})
+		h.inbox.put(delivery{from: s.agentPeer(), kind: protocol.KindStatus, payload: will.Payload})
 	}
 	return mqtt.Will{}, nil
 }

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/mochi-mqtt/server/v2/packets"
@@ -17,6 +18,7 @@ const (
 // outbox queues packets to one agent: packets that arrive during a write share the next one. Senders never block.
 type outbox struct {
 	write func([]byte) // may block
+	limit int          // of queued messages; 0: messagesWaiting
 
 	mu       sync.Mutex
 	messages waiting // written first: a guest may be waiting for them
@@ -39,7 +41,7 @@ func (w *waiting) add(packet ...byte) {
 func (o *outbox) send(message []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.messages.count >= messagesWaiting {
+	if o.messages.count >= cmp.Or(o.limit, messagesWaiting) {
 		return false
 	}
 	o.messages.add(message...)

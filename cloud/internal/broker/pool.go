@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/url"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,10 +18,16 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// PoolConfig is what a Pool needs. Brokers, Doors, Devices, Climate and Log are required.
+// PoolConfig is what a Pool needs. Brokers or Own, Doors, Devices, Climate and Log are required.
 type PoolConfig struct {
 	Brokers []*url.URL  // mqtt, mqtts, ws or wss, with user name and password if the broker requires them
 	TLS     *tls.Config // nil: the system's roots
+
+	// Own is the embedded broker of this replica, which runs with the pool; nil: none. It was made with the same services.
+	Own *Broker
+	// Peers returns the embedded brokers of the other replicas, with PeerUsername and their passwords. It is called every
+	// PeerInterval. Required with Own.
+	Peers func(ctx context.Context) ([]*url.URL, error)
 
 	Doors   Doors
 	Devices Devices
@@ -30,16 +37,23 @@ type PoolConfig struct {
 	Now     func() time.Time // for presence; nil is time.Now
 }
 
-// Pool reaches the agents through external brokers, to each of which all replicas of the cloud connect. The brokers are
+// PeerInterval is how often the list of peers is read.
+const PeerInterval = 2 * time.Second
+
+// Pool reaches the agents through several brokers, to each of which all replicas of the cloud connect. The brokers are
 // independent of each other: an agent is connected to one of them, and messages to it are published at all. Each broker
-// enforces the access rules of package protocol.
+// enforces the access rules of package protocol. The embedded broker of a replica can be one of them; the messages of its
+// agents are handled by that replica.
 type Pool struct {
 	cfg      PoolConfig
 	inbox    *inbox
 	branches *branches
 	presence *presence
-	remotes  []*remote
 	unsent   atomic.Int64
+	settled  atomic.Bool // every peer was connected once
+
+	mu      sync.RWMutex
+	remotes []*remote
 }
 
 // NewPool prepares clients of the brokers. They connect in Run.
@@ -47,31 +61,57 @@ func NewPool(cfg PoolConfig) *Pool {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	p := &Pool{cfg: cfg, branches: newBranches(cfg.Now), inbox: newInbox(cfg.Doors, cfg.Devices, cfg.Climate, cfg.Passes, cfg.Log)}
-	p.presence = newPresence(p.inbox, p.agentOnline)
+	p := &Pool{cfg: cfg, branches: newBranches(cfg.Now)}
+	if cfg.Own != nil {
+		p.inbox, p.presence, cfg.Own.elsewhere = cfg.Own.inbox, cfg.Own.presence, p.branches
+	} else {
+		p.inbox = newInbox(cfg.Doors, cfg.Devices, cfg.Climate, cfg.Passes, cfg.Log)
+		p.presence = newPresence(p.inbox, p.agentOnline)
+	}
 	for _, address := range cfg.Brokers {
-		p.remotes = append(p.remotes, newRemote(p, address))
+		p.remotes = append(p.remotes, newRemote(p, address, false))
 	}
 	return p
 }
 
 // Online returns the user names of the branch's connected agents, at whichever broker: those that sent a message within
 // protocol.OfflineTimeout and whose will has not arrived. "" stands for an agent that uses the topics of the branch.
-func (p *Pool) Online(branch string) []string { return usernames(p.branches.online(branch)) }
+func (p *Pool) Online(branch string) []string {
+	agents := p.branches.online(branch)
+	if p.cfg.Own != nil {
+		agents = append(agents, p.cfg.Own.sessions.online(branch)...)
+	}
+	return usernames(agents)
+}
 
 func (p *Pool) agentOnline(agent protocol.Agent) bool {
 	return slices.Contains(p.branches.online(agent.Branch), agent)
 }
 
-// Connected reports whether this replica receives the messages of agents, from at least one broker.
+// Connected reports whether this replica receives the messages of agents, from at least one broker. A replica with an
+// embedded broker does so after it has connected to every peer once.
 func (p *Pool) Connected() bool {
-	return slices.ContainsFunc(p.remotes, func(r *remote) bool { return r.up.Load() })
+	if p.cfg.Own != nil {
+		return p.settled.Load()
+	}
+	return slices.ContainsFunc(p.all(), func(r *remote) bool { return r.up.Load() })
+}
+
+func (p *Pool) all() []*remote {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return slices.Clone(p.remotes)
 }
 
 // Send sends a message to an agent at QoS 0, without confirmation of delivery: on the topic of its credential, or on that of
 // its branch if the user name is empty. Each broker receives it, because the agent may have moved to another one. Send
 // never blocks: a message that does not fit into a queue is dropped.
 func (p *Pool) Send(to protocol.Peer, m protocol.Message) error {
+	if p.cfg.Own != nil {
+		if err := p.cfg.Own.Send(to, m); err != nil || to.Session != 0 {
+			return err // an agent with a session is connected here
+		}
+	}
 	payload, err := protocol.Encode(m)
 	if err != nil {
 		return fmt.Errorf("broker: send to %s: %w", to.Branch, err)
@@ -80,8 +120,9 @@ func (p *Pool) Send(to protocol.Peer, m protocol.Message) error {
 	extra := properties(topic, m)
 	publish := paho.Publish{Topic: topic, Payload: payload, Properties: &paho.PublishProperties{
 		MessageExpiry: &extra.MessageExpiryInterval, ResponseTopic: extra.ResponseTopic, CorrelationData: extra.CorrelationData}}
-	away := !slices.ContainsFunc(p.remotes, func(r *remote) bool { return r.connected.Load() })
-	for _, r := range p.remotes {
+	remotes := p.all()
+	away := p.cfg.Own == nil && !slices.ContainsFunc(remotes, func(r *remote) bool { return r.connected.Load() })
+	for _, r := range remotes {
 		if away || r.connected.Load() { // what is sent while all brokers are away counts as lost
 			r.put(publish)
 		}
@@ -94,20 +135,25 @@ func (p *Pool) Run(ctx context.Context) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var handling errgroup.Group
-	handling.Go(func() error { return p.inbox.run(serving) })
 	connections, connected := errgroup.WithContext(ctx)
-	for _, r := range p.remotes {
+	for _, r := range p.all() {
 		connections.Go(func() error { return r.run(connected) })
 	}
-	connections.Go(func() error { p.watch(connected); return nil })
+	if p.cfg.Own != nil {
+		connections.Go(func() error { return p.cfg.Own.Run(connected) })
+		connections.Go(func() error { return p.followPeers(connected) })
+	} else {
+		handling.Go(func() error { return p.inbox.run(serving) })
+		connections.Go(func() error { p.watch(connected); return nil })
+	}
 	err := connections.Wait()
 	stop() // after the last message was received
 	return errors.Join(err, handling.Wait())
 }
 
 // receive handles a message of an agent. It runs in the read loops of the clients. retained: the broker kept the message and
-// sends it to a new subscriber.
-func (p *Pool) receive(topic string, payload []byte, retained bool) {
+// sends it to a new subscriber. via is the peer that passes it on; nil: the broker is external.
+func (p *Pool) receive(topic string, payload []byte, retained bool, via *source) {
 	agent, kind, ok := protocol.ParseAgentTopic(topic)
 	if !ok {
 		return
@@ -116,7 +162,7 @@ func (p *Pool) receive(topic string, payload []byte, retained bool) {
 	switch kind {
 	case protocol.KindHeartbeat:
 		if m, err := protocol.Decode[protocol.Heartbeat](payload); err == nil {
-			takenOver = p.branches.hear(agent, connID{m.BootID, m.Connection})
+			takenOver = p.branches.hear(agent, connID{m.BootID, m.Connection}, via)
 		}
 	case protocol.KindStatus:
 		m, err := protocol.Decode[protocol.Status](payload)
@@ -129,7 +175,7 @@ func (p *Pool) receive(topic string, payload []byte, retained bool) {
 		case retained && p.branches.outdated(agent, from):
 			return // the agent has moved to another broker since
 		case m.State == protocol.Online:
-			takenOver = p.branches.hear(agent, from)
+			takenOver = p.branches.hear(agent, from, via)
 		default:
 			p.branches.lose(agent.Branch, from)
 		}
@@ -142,7 +188,9 @@ func (p *Pool) receive(topic string, payload []byte, retained bool) {
 	for _, of := range p.branches.all(agent.Branch) {
 		p.presence.announce(of)
 	}
-	if kind != protocol.KindHeartbeat || asksForTime(payload) {
+	switch {
+	case via != nil && (kind == protocol.KindStatus || kind == protocol.KindHeartbeat): // only presence
+	case kind != protocol.KindHeartbeat || asksForTime(payload):
 		p.inbox.put(delivery{from: protocol.Peer{Agent: agent}, kind: kind, payload: payload})
 	}
 }
@@ -170,10 +218,15 @@ func (p *Pool) watch(ctx context.Context) {
 	}
 }
 
-// Stats returns the counters for metrics. Sessions is the number of connected agents.
+// Stats returns the counters for metrics. Sessions is the number of connected agents, of those at the embedded broker if there is
+// one.
 func (p *Pool) Stats() Stats {
 	s := Stats{Sessions: p.branches.count(), Dropped: p.inbox.dropped.Load(), Unsent: p.unsent.Load(), Brokers: make(map[string]bool)}
-	for _, r := range p.remotes {
+	if p.cfg.Own != nil {
+		own := p.cfg.Own.Stats()
+		s.Sessions, s.Unsent = own.Sessions, s.Unsent+own.Unsent
+	}
+	for _, r := range p.all() {
 		s.Brokers[r.address.Host] = r.up.Load()
 	}
 	return s

@@ -32,6 +32,7 @@ const (
 // remote is the connection of a replica to one broker of its pool.
 type remote struct {
 	pool     *Pool
+	peer     bool    // the embedded broker of another replica
 	address  url.URL // without user name and password
 	user     *url.Userinfo
 	clientID string
@@ -39,11 +40,13 @@ type remote struct {
 
 	connected atomic.Bool
 	up        atomic.Bool // subscribed over a connection that has not ended
+
+	source atomic.Pointer[source] // the present connection to a peer
 }
 
-func newRemote(pool *Pool, address *url.URL) *remote {
+func newRemote(pool *Pool, address *url.URL, peer bool) *remote {
 	// Two addresses may belong to one broker, so each connection has a client id of its own.
-	r := &remote{pool: pool, address: *address, user: address.User, clientID: "cloud-" + strings.ToLower(rand.Text()), outgoing: make(chan *paho.Publish, remoteQueue)}
+	r := &remote{pool: pool, peer: peer, address: *address, user: address.User, clientID: "cloud-" + strings.ToLower(rand.Text()), outgoing: make(chan *paho.Publish, remoteQueue)}
 	r.address.User = nil
 	return r
 }
@@ -72,12 +75,16 @@ func (r *remote) run(ctx context.Context) error {
 		},
 		OnConnectionUp: func(m *autopaho.ConnectionManager, _ *paho.Connack) {
 			log.Info("mqtt: connected to the broker")
+			if r.peer {
+				r.source.Store(new(source))
+			}
 			r.connected.Store(true)
 			subscribing.Go(func() { r.subscribe(ctx, m) }) // this callback must not block
 		},
 		OnConnectionDown: func() bool {
 			r.connected.Store(false)
 			r.up.Store(false)
+			r.lost()
 			log.Warn("mqtt: connection to the broker lost")
 			return true
 		},
@@ -85,7 +92,7 @@ func (r *remote) run(ctx context.Context) error {
 		ClientConfig: paho.ClientConfig{
 			ClientID: r.clientID, PacketTimeout: remoteTimeout,
 			OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) {
-				r.pool.receive(p.Packet.Topic, p.Packet.Payload, p.Packet.Retain)
+				r.pool.receive(p.Packet.Topic, p.Packet.Payload, p.Packet.Retain, r.source.Load())
 				return true, nil
 			}},
 		},
@@ -102,17 +109,29 @@ func (r *remote) run(ctx context.Context) error {
 		err = errors.New("broker: connection not closed in time")
 	}
 	subscribing.Wait()
+	r.up.Store(false)
+	r.lost()
 	return errors.Join(err, work.Wait())
 }
 
+// lost ends the time in which the agents of a peer are present without a sign of life.
+func (r *remote) lost() {
+	if s := r.source.Load(); s != nil {
+		r.pool.branches.lostSource(s)
+	}
+}
+
 // subscribe subscribes to all messages of agents. One replica handles each claim, result and telemetry message; all
-// replicas receive presence and the answers to commands.
+// replicas receive presence and the answers to commands. A peer handles the former itself.
 func (r *remote) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 	request := &paho.Subscribe{}
 	for kind, filter := range protocol.CloudFilters() {
 		switch kind {
 		case protocol.KindDoorClaim, protocol.KindDoorResult, protocol.KindTelemetry, protocol.KindPassApplied, protocol.KindPassEntry, protocol.KindSettingsFile:
 			filter = sharedBy + filter
+		}
+		if r.peer && peerFilters[filter] == 0 {
+			continue
 		}
 		request.Subscriptions = append(request.Subscriptions, paho.SubscribeOptions{Topic: filter, QoS: kind.QoS()})
 	}

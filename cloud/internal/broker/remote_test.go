@@ -162,11 +162,11 @@ func TestBranchesFromMessages(t *testing.T) {
 	if online() {
 		t.Error("online before any message")
 	}
-	b.hear(gangnam, first)
+	b.hear(gangnam, first, nil)
 	if !online() {
 		t.Error("offline after a status")
 	}
-	b.hear(gangnam, second)
+	b.hear(gangnam, second, nil)
 	b.lose("gangnam", first) // the late will of the earlier connection
 	if !online() {
 		t.Error("offline after a late will")
@@ -179,27 +179,27 @@ func TestBranchesFromMessages(t *testing.T) {
 	if online() || b.count() != 0 {
 		t.Error("online after silence")
 	}
-	b.hear(gangnam, second)
+	b.hear(gangnam, second, nil)
 	b.lose("gangnam", second)
 	if online() {
 		t.Error("online after its own will")
 	}
 	// Will and status are on different topics, so a status of the connection that ended may arrive after its will.
-	b.hear(gangnam, second)
+	b.hear(gangnam, second, nil)
 	if online() {
 		t.Error("online by a status of the connection that ended")
 	}
 	// Another broker still has a message or the retained status of an earlier connection.
-	b.hear(gangnam, connID{"boot", 3})
-	if b.hear(gangnam, second); !online() || !b.outdated(gangnam, second) {
+	b.hear(gangnam, connID{"boot", 3}, nil)
+	if b.hear(gangnam, second, nil); !online() || !b.outdated(gangnam, second) {
 		t.Error("a message of an earlier connection counts")
 	}
 	if b.outdated(gangnam, connID{"boot", 3}) || b.outdated(gangnam, connID{"boot", 4}) || !b.outdated(gangnam, connID{"earlier", 9}) {
 		t.Error("a status is outdated if it is of another start, or of an earlier connection")
 	}
 	standby := protocol.Agent{Branch: "gangnam", Username: "agent-gangnam-2"}
-	b.hear(gangnam, connID{"boot", 3})
-	b.hear(standby, connID{"other", 1})
+	b.hear(gangnam, connID{"boot", 3}, nil)
+	b.hear(standby, connID{"other", 1}, nil)
 	if n := len(b.online("gangnam")); n != 2 {
 		t.Errorf("%d agents online, want 2", n)
 	}
@@ -219,7 +219,7 @@ func TestAlternatingBootIDsAreATakeover(t *testing.T) {
 		boot string
 		want bool
 	}{{"a", false}, {"a", false}, {"b", false}, {"b", false}, {"a", true}, {"a", false}, {"c", false}, {"d", false}, {"c", true}} {
-		if got := b.hear(agent, connID{step.boot, 1}); got != step.want {
+		if got := b.hear(agent, connID{step.boot, 1}, nil); got != step.want {
 			t.Errorf("boot %s: taken over %t, want %t", step.boot, got, step.want)
 		}
 	}

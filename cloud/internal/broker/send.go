@@ -17,12 +17,17 @@ func (b *Broker) Send(to protocol.Peer, m protocol.Message) error {
 	if err != nil {
 		return fmt.Errorf("broker: send to %s: %w", to.Branch, err)
 	}
+	return b.deliver(to, m.Kind(), payload, func(topic string) packets.Properties { return properties(topic, m) })
+}
+
+// deliver sends a message to the sessions of an agent, each on the topic that it has subscribed to.
+func (b *Broker) deliver(to protocol.Peer, kind protocol.Kind, payload []byte, properties func(topic string) packets.Properties) error {
 	for _, s := range b.sessions.of(to) {
-		topic := s.topic(m.Kind())
+		topic := s.topic(kind)
 		if topic == "" {
 			continue
 		}
-		message, err := encode(topic, payload, properties(topic, m))
+		message, err := encode(topic, payload, properties(topic))
 		if err != nil {
 			return err
 		}

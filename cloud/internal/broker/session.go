@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"crypto/rand"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// session is one authenticated connection of an agent.
+// session is one authenticated connection of an agent or of a peer.
 type session struct {
 	id            uint64 // unique in this process, from 1
 	branch        string
@@ -23,9 +24,15 @@ type session struct {
 	silent        atomic.Bool   // at the last comparison; see sessions.turned
 	ended         bool          // guarded by registry.mu
 	bootID        string        // from the will; empty: unknown
+	from          connID        // from the will, or made up
+	peer          bool          // the connection of another replica; branch and username are empty
 	secret        credential    // with which the client authenticated
 	subscriptions atomic.Uint32 // bits of bitOf
 	out           outbox
+
+	telling sync.Mutex  // keeps what peers are told in order
+	told    atomic.Bool // the peers know that the agent is connected
+	over    bool        // the connection has ended; guarded by telling
 }
 
 // kindBits assigns a bit to each kind of message to agents.
@@ -52,7 +59,7 @@ func (s *session) agent() protocol.Agent {
 	return protocol.Agent{Branch: s.branch, Username: s.username}
 }
 
-func (s *session) peer() protocol.Peer { return protocol.Peer{Agent: s.agent(), Session: s.id} }
+func (s *session) agentPeer() protocol.Peer { return protocol.Peer{Agent: s.agent(), Session: s.id} }
 
 // subscribe records that a subscription begins or ends. It reports whether that changed anything.
 func (s *session) subscribe(filter string, on bool) bool {
@@ -100,6 +107,8 @@ type sessions struct {
 	now     func() time.Time
 	start   time.Time
 	changed func(protocol.Agent) // called outside the lock when an agent's first session begins or its last one ends
+	left    func(*session)       // called outside the lock when a session of an agent has ended
+	peers   *peers
 
 	mu       sync.RWMutex
 	lastID   uint64
@@ -107,22 +116,32 @@ type sessions struct {
 	latest   map[string]*session // by user name
 }
 
-func newSessions(now func() time.Time, changed func(protocol.Agent)) *sessions {
-	return &sessions{now: now, start: now(), changed: changed, byBranch: make(map[string][]*session),
+func newSessions(now func() time.Time, peers *peers, changed func(protocol.Agent), left func(*session)) *sessions {
+	return &sessions{now: now, start: now(), peers: peers, changed: changed, left: left, byBranch: make(map[string][]*session),
 		latest: make(map[string]*session)}
 }
 
 // clock is monotonic, so that setting the host's clock takes no agent offline.
 func (r *sessions) clock() time.Duration { return r.now().Sub(r.start) }
 
-func (r *sessions) admit(client *mqtt.Client, agent protocol.Agent, secret credential, bootID string) *session {
+func (r *sessions) admit(client *mqtt.Client, agent protocol.Agent, secret credential, will connID) *session {
 	r.mu.Lock()
 	r.lastID++
 	id := r.lastID
 	r.mu.Unlock()
-	s := &session{id: id, branch: agent.Branch, username: agent.Username, bootID: bootID, secret: secret, client: client, registry: r, began: r.clock()}
+	s := &session{id: id, branch: agent.Branch, username: agent.Username, bootID: will.bootID, from: will, secret: secret, client: client, registry: r, began: r.clock()}
+	if s.from.bootID == "" {
+		s.from.bootID = rand.Text()
+	}
 	s.out.write = s.write
 	s.hear()
+	return s
+}
+
+// admitPeer returns the session of another replica.
+func (r *sessions) admitPeer(client *mqtt.Client) *session {
+	s := &session{peer: true, client: client, registry: r}
+	s.out.write, s.out.limit = s.write, peerMessages
 	return s
 }
 
@@ -149,6 +168,10 @@ func (r *sessions) begin(s *session, clean bool) (displaced *session) {
 }
 
 func (r *sessions) end(s *session) {
+	if s.peer {
+		r.peers.remove(s)
+		return
+	}
 	r.mu.Lock()
 	s.ended = true
 	of := r.byBranch[s.branch]
@@ -164,6 +187,7 @@ func (r *sessions) end(s *session) {
 		delete(r.latest, s.username)
 	}
 	r.mu.Unlock()
+	r.left(s)
 	r.changed(s.agent())
 }
 

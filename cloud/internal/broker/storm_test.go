@@ -102,7 +102,7 @@ func manySessions(tb testing.TB, n int, credentials func(usernames []string, fou
 	for i := range n {
 		branch := fmt.Sprintf("load-%06d", i)
 		agent := protocol.Agent{Branch: branch, Username: protocol.AgentID(branch)}
-		b.sessions.begin(b.sessions.admit(nil, agent, credential{branch: branch, secretHash: []byte(branch)}, ""), true)
+		b.sessions.begin(b.sessions.admit(nil, agent, credential{branch: branch, secretHash: []byte(branch)}, connID{}), true)
 		for lane := range b.inbox.steady { // nothing reads the inbox
 			select {
 			case d := <-b.inbox.steady[lane]:

@@ -43,12 +43,21 @@ func (b *Broker) watch(ctx context.Context) {
 }
 
 // compare announces agents that have become silent or are silent no longer, and repeats announcements that did not fit into
-// the inbox. The beginning and the end of a session are announced when they happen.
+// the inbox. The beginning and the end of a session are announced when they happen. The agents of peers end without an event
+// when the connection to the peer is lost, so in a pool every announcement is compared.
 func (b *Broker) compare() {
-	b.presence.announceMissed()
+	if b.elsewhere != nil {
+		b.presence.announceAll()
+	} else {
+		b.presence.announceMissed()
+	}
 	for _, s := range b.sessions.turned() {
+		silent := !s.silent.Load()
+		if silent {
+			b.tell(s, false, false)
+		}
 		if b.presence.announce(s.agent()) {
-			s.silent.Store(!s.silent.Load())
+			s.silent.Store(silent)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func loopbackHost(u *url.URL) bool { return Loopback(net.JoinHostPort(u.Hostname
 func (s Settings) validateListeners(problem report) {
 	type listener struct{ variable, addr string }
 	listeners := []listener{{"YEOLDA_HTTP_ADDR", s.HTTP.Addr}, {"YEOLDA_METRICS_ADDR", s.HTTP.MetricsAddr}}
-	if len(s.MQTT.BrokerURLs()) == 0 {
+	if s.MQTT.Embedded() {
 		listeners = append(listeners, listener{"YEOLDA_MQTT_ADDR", s.MQTT.Addr})
 		if s.MQTT.TLSAddr != "" {
 			listeners = append(listeners, listener{"YEOLDA_MQTT_TLS_ADDR", s.MQTT.TLSAddr})
@@ -157,6 +157,10 @@ func (s Settings) validateURLs(problem report) {
 	check("YEOLDA_PUBLIC_URL", s.HTTP.PublicURL, "http", "https")
 	for _, broker := range s.MQTT.BrokerURLs() {
 		check("YEOLDA_BROKER_URL", broker, "mqtt", "mqtts", "tcp", "ssl", "tls", "ws", "wss")
+	}
+	check("YEOLDA_BROKER_PEER_URL", s.MQTT.BrokerPeerURL, "mqtt", "mqtts", "ws", "wss")
+	if s.MQTT.BrokerPeerURL != "" && s.Database.URL == "" {
+		problem("YEOLDA_BROKER_PEER_URL", "is for replicas on one database: set YEOLDA_DATABASE_URL")
 	}
 	check("YEOLDA_TOSS_URL", s.Toss.URL, "http", "https")
 	check("YEOLDA_SOLAPI_URL", s.Messages.SolapiURL, "http", "https")
@@ -259,7 +263,7 @@ func (s Settings) DemoSecrets() []string {
 // broker, and the public URL.
 func (s Settings) Exposed() []string {
 	addrs := []string{s.HTTP.Addr}
-	if len(s.MQTT.BrokerURLs()) == 0 {
+	if s.MQTT.Embedded() {
 		addrs = append(addrs, s.MQTT.Addr, s.MQTT.TLSAddr)
 	}
 	var exposed []string

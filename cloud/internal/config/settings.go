@@ -69,9 +69,13 @@ type MQTT struct {
 	AgentFolder      string   `env:"YEOLDA_AGENT_FOLDER" default:"/usr/share/yeolda/agent" placeholder:"DIR" help:"Folder with the signed packages of the agent that this service provides at /packages/, for new Pis."`
 	AgentReleaseKeys []string `env:"YEOLDA_AGENT_RELEASE_KEYS" placeholder:"BASE64" help:"Public keys of which one must have signed a package that the installer of agents fetches; empty: it fetches none."`
 	BrokerURL        string   `name:"broker-url" env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Use this MQTT v5 broker or cluster instead of the embedded one; several independent brokers, separated by commas or spaces, form a pool."`
+	BrokerPeerURL    string   `name:"broker-peer-url" env:"YEOLDA_BROKER_PEER_URL" placeholder:"URL" help:"Make the embedded broker one of a pool: the address at which the other replicas reach it, such as mqtt://10.0.0.5:1883; every replica has its own."`
 }
 
-// BrokerURLs returns the external brokers, without duplicates; none: the embedded one is used.
+// Embedded reports whether the service has an embedded broker: alone, or as one of a pool.
+func (m MQTT) Embedded() bool { return len(m.BrokerURLs()) == 0 || m.BrokerPeerURL != "" }
+
+// BrokerURLs returns the external brokers, without duplicates.
 func (m MQTT) BrokerURLs() []string {
 	var urls []string
 	for _, text := range strings.FieldsFunc(m.BrokerURL, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// brokerLock is the key of the advisory lock of the service with the embedded broker.
+	// brokerLock is the key of the advisory lock of services with an embedded broker: shared by those of a pool, exclusive of
+	// one that is alone.
 	brokerLock int64 = 0x79656f6c_0010
 
 	// brokerLockWait is the time a start waits for the lock: the session of a process that was killed ends shortly after.
@@ -18,14 +19,18 @@ const (
 	brokerLockInterval = 5 * time.Second
 )
 
-// errSecondBroker is returned if another service with an embedded broker uses the database. Agents would be divided between
+// errSecondBroker is returned if another service with an embedded broker uses the database, unless both belong to a pool. Agents would be divided between
 // the two brokers, and each service would consider the agents of the other one offline.
-var errSecondBroker = errors.New("another service with an embedded broker uses this database: stop it, or set YEOLDA_BROKER_URL to a broker that all replicas share")
+var errSecondBroker = errors.New("another service with an embedded broker uses this database: stop it, or set YEOLDA_BROKER_PEER_URL at both, so that their brokers form a pool, or set YEOLDA_BROKER_URL to brokers that all replicas share")
 
-// lockBroker takes the lock of the embedded broker. It does nothing with an external broker.
+// lockBroker takes the lock of the embedded broker. It does nothing with external brokers only.
 func (s *Service) lockBroker(ctx context.Context) error {
-	if len(s.settings.MQTT.BrokerURLs()) > 0 {
+	if !s.settings.MQTT.Embedded() {
 		return nil
+	}
+	try := `select pg_try_advisory_lock($1)`
+	if s.settings.MQTT.BrokerPeerURL != "" {
+		try = `select pg_try_advisory_lock_shared($1)`
 	}
 	conn, err := s.db.Pool.Acquire(ctx)
 	if err != nil {
@@ -33,7 +38,7 @@ func (s *Service) lockBroker(ctx context.Context) error {
 	}
 	session := conn.Hijack()
 	for deadline := time.Now().Add(brokerLockWait); ; {
-		locked, err := tryBrokerLock(ctx, session)
+		locked, err := tryBrokerLock(ctx, session, try)
 		switch {
 		case err == nil && locked:
 			s.brokerSession = session
@@ -51,8 +56,8 @@ func (s *Service) lockBroker(ctx context.Context) error {
 	}
 }
 
-func tryBrokerLock(ctx context.Context, session *pgx.Conn) (locked bool, err error) {
-	err = session.QueryRow(ctx, `select pg_try_advisory_lock($1)`, brokerLock).Scan(&locked)
+func tryBrokerLock(ctx context.Context, session *pgx.Conn, try string) (locked bool, err error) {
+	err = session.QueryRow(ctx, try, brokerLock).Scan(&locked)
 	return locked, err
 }
 

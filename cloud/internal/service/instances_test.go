@@ -2,11 +2,13 @@ package service_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/service"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
@@ -28,6 +30,36 @@ func TestSecondEmbeddedBrokerIsRejected(t *testing.T) {
 		t.Fatalf("second service with an external broker: %v", err)
 	}
 	second.Close()
+}
+
+// TestEmbeddedBrokersFormAPool starts replicas with embedded brokers that join a pool. A service that is alone does not start
+// beside them.
+func TestEmbeddedBrokersFormAPool(t *testing.T) {
+	t.Parallel()
+	join := func(s *config.Settings) { s.MQTT.BrokerPeerURL = "mqtt://" + s.MQTT.Addr }
+	first := servicetest.Start(t, join)
+	second := servicetest.Start(t, join, func(s *config.Settings) { s.Database.URL = first.Settings.Database.URL })
+	for _, s := range []*servicetest.Stack{first, second} {
+		other := first.MQTT
+		if s == first {
+			other = second.MQTT
+		}
+		want := fmt.Sprintf("yeolda_mqtt_broker_connected{broker=%q} 1", other)
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			if _, metrics := read(t, s.Operations+"/metrics"); strings.Contains(metrics, want) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("no %s", want)
+			}
+		}
+	}
+	settings := first.Settings
+	settings.HTTP.Addr, settings.HTTP.MetricsAddr, settings.MQTT.Addr, settings.MQTT.BrokerPeerURL = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", ""
+	_, err := service.New(t.Context(), settings, slog.New(slog.DiscardHandler), time.Now)
+	if err == nil || !strings.Contains(err.Error(), "YEOLDA_BROKER_PEER_URL") {
+		t.Errorf("a service that is alone beside a pool: got %v, want an error that names YEOLDA_BROKER_PEER_URL", err)
+	}
 }
 
 // TestNotReadyWhileTheDatabaseTakesNoWrites blocks the canary's table, while queries succeed.

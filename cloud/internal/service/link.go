@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// link is the connection to agents: the embedded broker, or the clients of external ones that replicas share.
+// link is the connection to agents: the embedded broker, or a pool of external brokers that replicas share and of embedded ones.
 type link interface {
 	Run(ctx context.Context) error
 	Send(to protocol.Peer, m protocol.Message) error
@@ -21,8 +21,12 @@ type link interface {
 }
 
 func (s *Service) openLink() error {
-	if len(s.settings.MQTT.BrokerURLs()) == 0 {
-		return s.openBroker()
+	cfg := broker.PoolConfig{Doors: s.access, Devices: s.devices, Climate: s.climate, Passes: s.passes, Log: s.log}
+	if s.settings.MQTT.Embedded() {
+		if err := s.openBroker(); err != nil || s.peers == nil {
+			return err
+		}
+		cfg.Own, cfg.Peers = s.broker, s.peers.list
 	}
 	var brokers []*url.URL
 	for _, text := range s.settings.MQTT.BrokerURLs() {
@@ -32,7 +36,8 @@ func (s *Service) openLink() error {
 		}
 		brokers = append(brokers, address)
 	}
-	s.link = broker.NewPool(broker.PoolConfig{Brokers: brokers, Doors: s.access, Devices: s.devices, Climate: s.climate, Passes: s.passes, Log: s.log})
+	cfg.Brokers = brokers
+	s.link = broker.NewPool(cfg)
 	return nil
 }
 
@@ -45,6 +50,9 @@ func (s *Service) openBroker() error {
 		Credentials: func(ctx context.Context, usernames []string, found func(username, branch string, secretHash, publicKey []byte)) error {
 			return postgres.FindAgents(ctx, s.db.Pool, usernames, found)
 		},
+	}
+	if s.peers != nil {
+		cfg.PeerSecretHash = s.peers.hash[:]
 	}
 	var err error
 	if cfg.Listener, err = net.Listen("tcp", mqtt.Addr); err != nil {

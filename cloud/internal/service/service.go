@@ -80,7 +80,8 @@ type Service struct {
 	link      link
 	grantKeys *grantkey.Ring
 	keeper    *archive.Keeper  // nil: no archive
-	broker    *broker.Broker   // nil: an external one
+	broker    *broker.Broker   // nil: only external ones
+	peers     *peers           // nil: the embedded broker is not one of a pool
 	chat      *discord.Handler // nil: off
 	api       net.Listener
 	metrics   net.Listener
@@ -229,11 +230,14 @@ func (s *Service) wire() error {
 	s.grantKeys = &grantkey.Ring{DB: s.db, Keys: keys, First: grantKeys, Log: s.log}
 	s.access = &access.Service{
 		DB: s.db, Keys: keys, GrantKeys: s.grantKeys, Log: s.log, Limits: limits, ResultTimeout: set.Times.DoorResultTimeout, Now: s.now,
-		Alone: len(set.MQTT.BrokerURLs()) == 0,
+		Alone: len(set.MQTT.BrokerURLs()) == 0 && set.MQTT.BrokerPeerURL == "",
 	}
 	s.climate = &climate.Service{DB: s.db, Log: s.log, Now: s.now}
 	s.devices = &device.Service{DB: s.db, Log: s.log, Now: s.now, OfferKeys: s.grantKeys.Offer, SigningKey: s.grantKeys.Signing}
 	s.passes = &pass.Service{DB: s.db, Keys: keys, GrantKeys: s.grantKeys, Log: s.log, Now: s.now}
+	if set.MQTT.BrokerPeerURL != "" {
+		s.peers = newPeers(s.db, keys, set.MQTT.BrokerPeerURL, s.log)
+	}
 	if err := s.openLink(); err != nil {
 		return err
 	}
