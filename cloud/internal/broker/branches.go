@@ -46,7 +46,7 @@ func newBranches(now func() time.Time) *branches {
 }
 
 // hear records a status or heartbeat. It reports whether two machines are using the credential: the boot id is the one
-// before the last again. via is the peer that has told it; nil: the agent must repeat it.
+// before the last again. via is the peer that has sent it; nil: the agent must repeat it.
 func (b *branches) hear(agent protocol.Agent, from connID, via *source) (takenOver bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

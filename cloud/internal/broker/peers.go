@@ -112,7 +112,7 @@ func (b *Broker) sendToPeer(s *session, message []byte) {
 	}
 }
 
-// tell tells the peers that an agent is connected or not. Only a change is told, unless again is set.
+// tell tells the peers that an agent is connected or not. Only a change is sent, unless again is set.
 func (b *Broker) tell(s *session, online, again bool) {
 	if b.peers.secretHash == nil {
 		return

@@ -226,7 +226,7 @@ func TestRightsOfPeers(t *testing.T) {
 			t.Errorf("a peer published to %s", topic)
 		}
 	}
-	// The agent is told once, although there are two filters of a kind.
+	// The agent is announced once, although there are two filters of a kind.
 	select {
 	case p := <-received:
 		if p.Topic != to("gangnam").Topic(protocol.KindHeartbeat) {

@@ -30,7 +30,7 @@ type session struct {
 	subscriptions atomic.Uint32 // bits of bitOf
 	out           outbox
 
-	telling sync.Mutex  // keeps what peers are told in order
+	telling sync.Mutex  // keeps what peers receive in order
 	told    atomic.Bool // the peers know that the agent is connected
 	over    bool        // the connection has ended; guarded by telling
 }

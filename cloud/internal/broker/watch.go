@@ -53,11 +53,9 @@ func (b *Broker) compare() {
 	}
 	for _, s := range b.sessions.turned() {
 		silent := !s.silent.Load()
-		if silent {
-			b.tell(s, false, false)
-		}
 		if b.presence.announce(s.agent()) {
 			s.silent.Store(silent)
+			b.tell(s, !silent, false)
 		}
 	}
 }
