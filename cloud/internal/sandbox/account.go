@@ -122,6 +122,7 @@ func (s *Sandbox) Deposit(orderID string) (*Delivery, error) {
 	p.LastTransactionKey = new(newTransactionKey())
 	va.DepositorName = &r.CustomerName
 	va.SettlementStatus = "INCOMPLETED"
+	s.state.changed(r)
 	s.state.Ledger.Charged += p.TotalAmount
 	s.state.book(p, p.TotalAmount, now)
 	d := s.depositCallback(r, now)
@@ -147,6 +148,7 @@ func (s *Sandbox) Reverse(orderID string) (*Delivery, error) {
 	p.ApprovedAt = nil
 	p.LastTransactionKey = new(newTransactionKey())
 	p.VirtualAccount.DepositorName = nil
+	s.state.changed(r)
 	s.state.Ledger.Charged -= p.TotalAmount
 	s.state.book(p, p.TotalAmount, now)
 	d := s.depositCallback(r, now)

@@ -37,6 +37,7 @@ func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 		if err := p.VirtualAccount.refundTo(in.RefundReceiveAccount); err != nil {
 			return nil, err
 		}
+		s.state.changed(r)
 		s.state.Ledger.Refunded += p.TotalAmount
 		s.startRefund(r, p.TotalAmount, c.now)
 		return p, nil
@@ -72,6 +73,7 @@ func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 		}
 	}
 
+	s.state.changed(r)
 	p.LastTransactionKey = new(newTransactionKey())
 	p.Status = StatusPartialCanceled
 	if amount == p.TotalAmount {

@@ -61,6 +61,7 @@ func (s *Sandbox) note(keys keySet, entry CashReceipt, now time.Time) CashReceip
 		r.DecidedAt = now.Add(fault.slowTime())
 	}
 	s.state.Receipts = append(s.state.Receipts, r)
+	s.state.unsaved.Receipts = append(s.state.unsaved.Receipts, r)
 	return entry
 }
 
@@ -187,6 +188,7 @@ func (s *Sandbox) IssueWithPayment(orderID string) error {
 		Amount: r.Payment.TotalAmount, IssueStatus: "COMPLETED", IssueNumber: randomDigits(9), RequestedAt: wireTime(s.now()),
 	}
 	r.Payment.CashReceipt, r.Payment.CashReceipts = &issued, []CashReceipt{issued}
+	s.state.changed(r)
 	s.keep()
 	return nil
 }

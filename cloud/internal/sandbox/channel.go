@@ -61,6 +61,7 @@ func (s *Sandbox) Book(b Booking) (Booking, *Delivery, error) {
 	b.Seq, b.Canceled, b.Status = 1, false, "PENDING"
 	kept := &b
 	s.state.Bookings = append(s.state.Bookings, kept)
+	s.state.changedBooking(kept)
 	d := s.announce("booking.created", kept)
 	s.keep()
 	return b, d, nil
@@ -90,6 +91,7 @@ func (s *Sandbox) changeBooking(id, event string, change func(*Booking)) (*Deliv
 	change(b)
 	b.Seq++
 	b.Status = "PENDING"
+	s.state.changedBooking(b)
 	d := s.announce(event, b)
 	s.keep()
 	return d, nil
@@ -145,8 +147,10 @@ func (s *Sandbox) decided(bookingID string, r Reply) {
 	for _, b := range s.state.Bookings {
 		if b.ID == bookingID {
 			b.Status = answer.Status
+			s.state.changedBooking(b)
 		}
 	}
+	s.keep()
 }
 
 // ListingID returns the channel's id of a room, such as "gangnam-2".
@@ -221,6 +225,7 @@ func (s *Sandbox) applyBlock(event, id, listing string, start, end time.Time) er
 	case "block.cancelled":
 		if i >= 0 {
 			s.state.Blocks = slices.Delete(s.state.Blocks, i, i+1)
+			s.state.unsaved.Blocks = append(s.state.unsaved.Blocks, Block{ID: id})
 		}
 	case "block.created":
 		branch, room, err := parseListingID(listing)
@@ -236,6 +241,7 @@ func (s *Sandbox) applyBlock(event, id, listing string, start, end time.Time) er
 		} else {
 			s.state.Blocks = append(s.state.Blocks, block)
 		}
+		s.state.unsaved.Blocks = append(s.state.unsaved.Blocks, *block)
 	default:
 		return fmt.Errorf("unknown event %q", event)
 	}

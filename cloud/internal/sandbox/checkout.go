@@ -102,7 +102,7 @@ func (s *Sandbox) Payments(orderID string) []Payment {
 	}
 	payments := make([]Payment, 0, len(records))
 	for _, r := range records {
-		r.advance(now, &s.state.Ledger)
+		s.state.advance(r, now)
 		payments = append(payments, clone(r.Payment))
 	}
 	return payments
@@ -167,8 +167,19 @@ func (s *Sandbox) onPayment(paymentKey string, f func(*record) error) error {
 	if err := f(r); err != nil {
 		return err
 	}
+	s.state.changed(r)
 	s.keep()
 	return nil
+}
+
+// clone returns a copy of r that later changes do not affect.
+func (r *record) clone() *record {
+	c := *r
+	c.Payment = clone(r.Payment)
+	if r.Refund != nil {
+		c.Refund = new(*r.Refund)
+	}
+	return &c
 }
 
 // clone returns a copy of p that later changes do not affect.

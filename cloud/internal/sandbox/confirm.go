@@ -45,9 +45,11 @@ func (s *Sandbox) confirm(c *tossCall) (any, error) {
 		refusal := refuse(r.Decline)
 		r.Payment.Status = StatusAborted
 		r.Payment.Failure = &Failure{Code: refusal.Code, Message: refusal.Message}
+		s.state.changed(r)
 		return nil, refusal
 	}
 	r.settle(c.now, c.now.Add(widgetAccountLife))
+	s.state.changed(r)
 	if r.paid() {
 		s.state.Ledger.Charged += r.Payment.TotalAmount
 		s.state.book(&r.Payment, r.Payment.TotalAmount, c.now)

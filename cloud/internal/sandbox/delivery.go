@@ -69,6 +69,7 @@ func (s *Sandbox) deliver(m *outgoing) *Delivery {
 	}
 	m.ID, m.Created = randomHex(16), s.now()
 	s.state.Outgoing = append(s.state.Outgoing, m)
+	s.state.unsaved.Outgoing = append(s.state.unsaved.Outgoing, *m)
 	return s.startDelivery(m)
 }
 
@@ -106,6 +107,7 @@ func (s *Sandbox) runDelivery(m *outgoing, d *Delivery) {
 		}
 		s.mu.Lock()
 		m.Attempt++
+		s.state.unsaved.Outgoing = append(s.state.unsaved.Outgoing, *m)
 		s.keep()
 		s.mu.Unlock()
 		s.wait(s.opts.CallbackRetries[attempt], nil)
@@ -113,6 +115,7 @@ func (s *Sandbox) runDelivery(m *outgoing, d *Delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.Outgoing = slices.DeleteFunc(s.state.Outgoing, func(o *outgoing) bool { return o == m })
+	s.state.unsaved.Outgoing = append(s.state.unsaved.Outgoing, outgoing{ID: m.ID})
 	s.keep()
 }
 

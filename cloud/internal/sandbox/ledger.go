@@ -77,9 +77,11 @@ type Transaction struct {
 
 // book appends the movement that p has just made. The caller holds s.mu.
 func (st *state) book(p *Payment, amount int, now time.Time) {
-	st.Transactions = append(st.Transactions, Transaction{
+	t := Transaction{
 		MID: p.MID, TransactionKey: *p.LastTransactionKey, PaymentKey: p.PaymentKey, OrderID: p.OrderID,
 		Method: *p.Method, CustomerKey: "@@ANONYMOUS", ReceiptURL: p.Receipt.URL,
 		Status: p.Status, TransactionAt: wireTime(now), Currency: "KRW", Amount: amount,
-	})
+	}
+	st.Transactions = append(st.Transactions, t)
+	st.unsaved.Transactions = append(st.unsaved.Transactions, t)
 }

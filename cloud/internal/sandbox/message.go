@@ -51,10 +51,15 @@ func (s *Sandbox) arrive(m Message) {
 	if m.Variables == nil {
 		m.Variables = map[string]string{}
 	}
-	if len(s.state.Messages) >= maxMessages {
-		s.state.Messages = slices.Delete(s.state.Messages, 0, maxMessages/10)
+	s.state.addMessage(m)
+	s.state.unsaved.Messages = append(s.state.unsaved.Messages, m)
+}
+
+func (st *state) addMessage(m Message) {
+	if len(st.Messages) >= maxMessages {
+		st.Messages = slices.Delete(st.Messages, 0, maxMessages/10)
 	}
-	s.state.Messages = append(s.state.Messages, m)
+	st.Messages = append(st.Messages, m)
 }
 
 // recipient normalises a recipient for comparison: lower case for mail addresses, national digits for phone numbers.

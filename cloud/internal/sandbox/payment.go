@@ -176,6 +176,8 @@ type record struct {
 	AuthenticatedAt time.Time `json:"authenticatedAt"`
 	Decline         string    `json:"decline"` // the code with which confirm will be rejected
 	Refund          *transfer `json:"refund"`  // refunds in progress to the buyer's account
+
+	unsaved bool // listed in the changes of its state
 }
 
 // transfer is a refund that a bank executes later.
@@ -204,9 +206,10 @@ func (r *record) paid() bool {
 	return r.Payment.ApprovedAt != nil
 }
 
-// advance applies all transitions of r that are due by now.
-func (r *record) advance(now time.Time, l *Ledger) {
+// advance applies all transitions of r that are due by now and reports whether there were any.
+func (r *record) advance(now time.Time, l *Ledger) bool {
 	p := &r.Payment
+	before, refund := p.Status, r.Refund
 	switch p.Status {
 	case StatusReady:
 		if !now.Before(r.OpenedAt.Add(authenticationLife)) {
@@ -230,6 +233,7 @@ func (r *record) advance(now time.Time, l *Ledger) {
 			l.Refunded -= t.Amount
 		}
 	}
+	return p.Status != before || r.Refund != refund
 }
 
 func (r *record) expire() {

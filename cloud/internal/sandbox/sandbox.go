@@ -30,7 +30,7 @@
 // Time-dependent transitions are applied lazily: a payment is brought up to date before it is read or changed,
 // so a test can set the clock with [Options.Now] without waiting.
 //
-// All state is in memory; [Options.StateFile] preserves it across restarts.
+// All state is in memory; [Options.StateFile] preserves it across restarts, as a journal of changes.
 package sandbox
 
 import (
@@ -108,6 +108,7 @@ type Sandbox struct {
 	state      state
 	faults     []*Fault
 	clientKey  string               // of checkouts that name none
+	journal    *journal             // nil: the state is kept in memory only
 	saving     bool                 // save is running
 	unsaved    bool                 // the state has changed since the last save
 	running    map[string]struct{}  // idempotency keys whose first request is in progress
@@ -149,11 +150,13 @@ func New(opts Options) (*Sandbox, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	st, err := loadState(opts.StateFile)
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: %w", err)
+	s.state = newState()
+	if opts.StateFile != "" {
+		var err error
+		if s.journal, s.state, err = openJournal(opts.StateFile); err != nil {
+			return nil, fmt.Errorf("sandbox: %w", err)
+		}
 	}
-	s.state = st
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.handler = s.routes()
 	s.resumeDeliveries()
@@ -170,6 +173,9 @@ func (s *Sandbox) Close() error {
 	s.cancel() // with the lock held, so that no goroutine is added to wg afterwards
 	s.mu.Unlock()
 	s.wg.Wait()
+	if s.journal != nil {
+		s.journal.close()
+	}
 	s.client.CloseIdleConnections()
 	return nil
 }

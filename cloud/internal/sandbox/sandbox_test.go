@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -53,6 +54,10 @@ func open(t *testing.T, opts sandbox.Options) *world {
 	t.Helper()
 	c := &clock{now: start}
 	opts.Now = c.Now
+	ownFile := opts.StateFile == ""
+	if ownFile {
+		opts.StateFile = filepath.Join(t.TempDir(), "state.json")
+	}
 	box, err := sandbox.New(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +67,12 @@ func open(t *testing.T, opts sandbox.Options) *world {
 		box.Close() // before server.Close, which waits for held connections
 		server.Close()
 		http.DefaultClient.CloseIdleConnections()
+		if !ownFile {
+			return // another sandbox may have continued with the file
+		}
+		if err := box.CheckSaved(); err != nil {
+			t.Errorf("a change is not saved: %v", err)
+		}
 	})
 	return &world{box, t, server.URL, c}
 }

@@ -154,6 +154,7 @@ func (s *Sandbox) conclude(identity string, act func() *answer) *answer {
 	a := act()
 	if identity != "" && a.Status < 500 && a.Status != http.StatusTooManyRequests && a.Status != http.StatusConflict {
 		s.state.Answers[identity] = a
+		s.state.unsaved.Answers[identity] = a
 	}
 	s.keep()
 	return a
@@ -185,12 +186,15 @@ func (s *Sandbox) noteCall(c *tossCall, a *answer) {
 		call.OrderID = r.Payment.OrderID
 	}
 	s.state.Ledger.note(call)
+	s.state.unsaved.Ledger.Calls = append(s.state.unsaved.Ledger.Calls, call)
 	if r == nil {
 		r = s.state.order(call.OrderID, s.now())
 	}
 	if r != nil && c.keys != "" && r.foreignTo(c.keys) {
 		s.state.Ledger.noteForeign(call)
+		s.state.unsaved.Ledger.noteForeign(call)
 	}
+	s.keep()
 }
 
 // unknownTossPath answers requests to unknown endpoints.
