@@ -119,7 +119,7 @@ var operations = map[string]operation{
 
 // handwritten lists the requests that are not in the clients: a person's own account and tokens, and a forged call of the provider.
 var handwritten = map[string]bool{
-	"POST /admin/logout": true, "POST /v2/admin/tokens": true, "DELETE /v2/admin/tokens/{}": true, "POST /v2/admin/administrators": true, "POST /virtualaccount/webhook": true,
+	"POST /admin/logout": true, "POST /v2/admin/agents/rollout": true, "POST /v2/admin/tokens": true, "DELETE /v2/admin/tokens/{}": true, "POST /v2/admin/administrators": true, "POST /virtualaccount/webhook": true,
 }
 
 func none[R any](call func(*yeolda.API, context.Context, ...yeolda.RequestEditorFn) (*R, error)) operation {
