@@ -23,12 +23,22 @@ func (s *Service) Awaited() map[uuid.UUID]bool {
 	return awaited
 }
 
-// AgeClaims makes the claims that are kept for announced presses older.
+// KeepAnnouncements keeps the announced presses and their claims, also on a machine that is too slow for their limits.
+func (s *Service) KeepAnnouncements() {
+	s.announced.mu.Lock()
+	defer s.announced.mu.Unlock()
+	for _, a := range s.announced.byID {
+		a.timer.Stop()
+		a.claimed = time.Now().Add(time.Hour)
+	}
+}
+
+// AgeClaims gives the claims that are kept for announced presses an age.
 func (s *Service) AgeClaims(by time.Duration) {
 	s.announced.mu.Lock()
 	defer s.announced.mu.Unlock()
 	for _, a := range s.announced.byID {
-		a.claimed = a.claimed.Add(-by)
+		a.claimed = time.Now().Add(-by)
 	}
 }
 

@@ -55,6 +55,8 @@ type Config struct {
 	Inventory protocol.Inventory
 	Readings  []protocol.Reading // the values the sensors return
 
+	GrantAge time.Duration // of a grant that is acted on; protocol.GrantAge when 0
+
 	// Connect may change the CONNECT packet before it is sent.
 	Connect func(*paho.Connect)
 }

@@ -2,6 +2,7 @@ package agenttest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -179,7 +180,7 @@ func (a *Agent) grant(m protocol.Grant) {
 	}
 
 	outcome := faults.Outcome
-	if time.Since(c.at) > protocol.GrantAge {
+	if time.Since(c.at) > cmp.Or(a.cfg.GrantAge, protocol.GrantAge) {
 		outcome = protocol.Dropped
 	} else if outcome == "" {
 		outcome = protocol.Opened
