@@ -48,6 +48,7 @@ type both struct {
 	service *access.Service
 	answers *answers
 	table   model.Table
+	clock   time.Time     // of the implementation. It stands still during a step: a slow machine changes no outcome
 	ahead   time.Duration // of the model's clock; the implementation's rows are made older instead
 	guests  []string      // keys, including cancelled ones
 	gone    map[string]bool
@@ -59,7 +60,7 @@ func newBoth(t *rapid.T, h *house) *both {
 	h.exec(`delete from door_request`)
 	h.exec(`delete from reservation`)
 	activateInDatabase(h, main)
-	b := &both{h: h, answers: &answers{}, active: main, gone: map[string]bool{}, nonces: map[string][]string{}}
+	b := &both{h: h, answers: &answers{}, active: main, clock: time.Now().Truncate(time.Microsecond), gone: map[string]bool{}, nonces: map[string][]string{}}
 	b.table.Activate(protocol.Agent{Branch: "hongdae", Username: "agent-hongdae"})
 	b.table.Activate(protocol.Agent{Branch: "gangnam", Username: main})
 	b.table.Enroll("gangnam")
@@ -67,7 +68,7 @@ func newBoth(t *rapid.T, h *house) *both {
 		b.guests = append(b.guests, h.reserve(room))
 	}
 	b.service = h.replica()
-	b.service.Link = b.answers
+	b.service.Link, b.service.Now = b.answers, func() time.Time { return b.clock }
 	// A stopped replica executes calls, but its own timers do not interfere.
 	stopped, stop := context.WithCancel(context.Background())
 	stop()
@@ -138,7 +139,7 @@ func (b *both) activate(t *rapid.T) {
 	b.table.Activate(protocol.Agent{Branch: "gangnam", Username: username})
 }
 
-func (b *both) now() time.Time { return time.Now().Add(b.ahead) }
+func (b *both) now() time.Time { return b.clock.Add(b.ahead) }
 
 func (b *both) press(t *rapid.T) {
 	kind := rapid.SampledFrom([]string{access.Front, access.Room}).Draw(t, "kind")
@@ -332,7 +333,7 @@ func (b *both) report(t *rapid.T) {
 func (b *both) fail(t *rapid.T) {
 	r := b.some(t)
 	branch := branchOf(t)
-	got, err := postgres.FailDoor(t.Context(), b.h.db.Pool, uuid.MustParse(r.ID), branch, model.NoClaim, time.Now())
+	got, err := postgres.FailDoor(t.Context(), b.h.db.Pool, uuid.MustParse(r.ID), branch, model.NoClaim, b.clock)
 	if want := b.table.Fail(r.ID, branch, model.NoClaim); err != nil || got != want {
 		t.Fatalf("failed %t %v, the model says %t", got, err, want)
 	}
@@ -341,7 +342,7 @@ func (b *both) fail(t *rapid.T) {
 func (b *both) abandon(t *rapid.T) { b.abandonOne(t, b.some(t)) }
 
 func (b *both) abandonOne(t *rapid.T, r *model.Row) {
-	got, err := postgres.AbandonDoor(t.Context(), b.h.db.Pool, uuid.MustParse(r.ID), time.Now())
+	got, err := postgres.AbandonDoor(t.Context(), b.h.db.Pool, uuid.MustParse(r.ID), b.clock)
 	if want := b.table.Abandon(r.ID); err != nil || string(got) != string(want) {
 		t.Fatalf("abandoned as %s %v, the model says %s", got, err, want)
 	}
@@ -372,7 +373,7 @@ func (b *both) overdue(t *rapid.T) {
 	if len(old) > 1 {
 		t.Skip("two at once")
 	}
-	got, err := postgres.EndOverdueDoors(t.Context(), b.h.db.Pool, claimLimit, reportLimit, time.Now())
+	got, err := postgres.EndOverdueDoors(t.Context(), b.h.db.Pool, claimLimit, reportLimit, b.clock)
 	if want := b.table.EndOverdue(claimLimit, reportLimit, b.now()); err != nil || len(got) != len(want) {
 		t.Fatalf("ended %v %v, the model says %d", got, err, len(want))
 	}
@@ -398,6 +399,7 @@ type line struct {
 }
 
 func (b *both) compare(t *rapid.T) {
+	b.clock = b.clock.Add(time.Millisecond) // no two requests are made at the same time
 	want, got := map[string]string{}, map[string]string{}
 	text := func(l line) string { text, _ := json.Marshal(l); return string(text) }
 	for _, r := range b.table.Rows() {
