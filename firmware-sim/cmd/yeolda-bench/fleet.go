@@ -56,7 +56,7 @@ func fleet(ctx context.Context, root, dir string, sizes []int, log io.Writer, p 
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	files, err := branchFiles(root, dir, sizes[len(sizes)-1])
+	files, err := branchFiles(root, dir, sizes)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func fleet(ctx context.Context, root, dir string, sizes []int, log io.Writer, p 
 	fmt.Println("profiles of the service at", s.MetricsAt+"/debug/pprof/")
 	curves := newCurves()
 	for _, n := range sizes {
-		m := fleetMeasurement{stack: s, postgres: server.PID(), agents: n, part: p, log: log}
+		m := fleetMeasurement{stack: s, postgres: server.PID(), agents: n, pressed: names(reachable(n, sizes)), part: p, log: log}
 		if err := m.run(ctx, filepath.Join(dir, world.Simulator)); err != nil {
 			return fmt.Errorf("%d agents: %w", n, err)
 		}
@@ -85,7 +85,7 @@ func fleet(ctx context.Context, root, dir string, sizes []int, log io.Writer, p 
 	p.Series = append(p.Series, curves.series()...)
 	p.Figures = append(p.Figures, atLeast("agents of one service", float64(sizes[len(sizes)-1]), goalAgents))
 	p.Notes = append(p.Notes,
-		fmt.Sprintf("The agents run beside the service, all of them light: the packets of the real agent without its hardware. Each has an address of its own in 127.0.0.0/8. They connect at once, and again at once after the service was killed. Presses are those of an administrator at front doors of all branches in turn, %d a second for %s; the time is that from the request to the event with the result.", fleetRate, fleetPresses),
+		fmt.Sprintf("The agents run beside the service, all of them light: the packets of the real agent without its hardware. Each has an address of its own in 127.0.0.0/8. They connect at once, and again at once after the service was killed. Presses are those of a manager at front doors of a few hundred branches spread over the fleet, %d a second for %s; the time is that from the request to the event with the result.", fleetRate, fleetPresses),
 		"Memory of the service is its resident memory with all agents at rest, less that before the first connected, for each agent. Memory of sockets in the kernel is not included, neither here nor for the agents. Cores are processor time of the process in a time without presses; PostgreSQL's is that of all its processes.",
 		fmt.Sprintf("After kill -9, %d agents are watched while the others return: a press at a branch whose agent is connected from before the press until its result must open the door.", probes))
 	return nil
@@ -99,7 +99,8 @@ func restart(ctx context.Context, s *world.Stack) error {
 }
 
 // branchFiles writes the files of a fleet's branches.
-func branchFiles(root, dir string, agents int) ([]string, error) {
+func branchFiles(root, dir string, sizes []int) ([]string, error) {
+	agents := sizes[len(sizes)-1]
 	files := []string{filepath.Join(root, "deploy/demo/branches.yaml")}
 	for first := 0; first < agents; first += branchesInOne {
 		text, err := fleetconfig.BranchFilePart(first, min(branchesInOne, agents-first))
@@ -112,7 +113,40 @@ func branchFiles(root, dir string, agents int) ([]string, error) {
 		}
 		files = append(files, file)
 	}
-	return files, nil
+	file := filepath.Join(dir, "fleet-manager.yaml")
+	numbers := reachable(agents, sizes)
+	text, err := fleetconfig.BranchFileOf(numbers) // a manager's branches belong to the same file
+	if err != nil {
+		return nil, err
+	}
+	text = fmt.Appendf(text, "administrators:\n  - {id: %s, password: %s, role: manager, branches: [%s]}\n", manager, managerPassword, strings.Join(names(numbers), ", "))
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, err
+	}
+	return append(files, file), nil
+}
+
+// The account that presses. Its sessions name its branches in each request; those of headquarters would name all.
+const manager, managerPassword = "fleet-manager", "fleet-demo"
+
+// reachable returns the numbers of the branches whose buttons are pressed, as far as a fleet of this size has them: those of
+// the watched agents, and for each size as many spread over its fleet.
+func reachable(agents int, sizes []int) (numbers []int) {
+	for n := range probes {
+		numbers = append(numbers, n+1)
+		for _, size := range sizes {
+			numbers = append(numbers, probes+1+n*(size-probes)/probes)
+		}
+	}
+	slices.Sort(numbers)
+	return slices.DeleteFunc(slices.Compact(numbers), func(n int) bool { return n > agents })
+}
+
+func names(numbers []int) (list []string) {
+	for _, n := range numbers {
+		list = append(list, fleetconfig.FleetName(n))
+	}
+	return list
 }
 
 // fleetMeasurement is the measurement of one size.
@@ -120,6 +154,7 @@ type fleetMeasurement struct {
 	stack    *world.Stack
 	postgres int // process id
 	agents   int
+	pressed  []string // branches
 	part     *part.Part
 	log      io.Writer
 
@@ -157,8 +192,7 @@ func (m *fleetMeasurement) run(ctx context.Context, simulator string) error {
 		return err
 	}
 	m.presses = atRate(ctx, fleetRate, fleetPresses, func(ctx context.Context, n int64) (bool, error) {
-		// Neighbours in number are neighbours in the database: presses are spread over all.
-		return press(ctx, fleetconfig.FleetName(1+int(n*7919%int64(m.agents))))
+		return press(ctx, m.pressed[n%int64(len(m.pressed))])
 	})
 	m.say("presses: p50 %s, p99 %s, slowest %s, not opened %d", m.presses.p50, m.presses.p99, m.presses.max, m.presses.failed)
 	if err := m.recover(ctx, swarm, press); err != nil {
@@ -295,7 +329,7 @@ func administrator(ctx context.Context, api string) (func(ctx context.Context, b
 	}
 	staff := *client
 	staff.Jar = jar
-	if err := call(ctx, &staff, api+"/admin/login", map[string]any{"id": "hq", "password": "hq-demo"}, nil); err != nil {
+	if err := call(ctx, &staff, api+"/admin/login", map[string]any{"id": manager, "password": managerPassword}, nil); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, branch string) (bool, error) {

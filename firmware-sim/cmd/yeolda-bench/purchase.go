@@ -42,7 +42,7 @@ func purchases(ctx context.Context, root, dir string, round time.Duration, log i
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	files, err := branchFiles(root, dir, purchaseBranches)
+	files, err := branchFiles(root, dir, []int{purchaseBranches})
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package fleetconfig
 
 import (
 	"fmt"
+	"slices"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -45,15 +46,23 @@ func BranchFilePart(first, n int) ([]byte, error) {
 	if n < 1 || first < 0 {
 		return nil, fmt.Errorf("fleet: %d branches after %d", n, first)
 	}
-	fleet, err := Fleet(first + n)
+	numbers := make([]int, n)
+	for i := range numbers {
+		numbers[i] = first + 1 + i
+	}
+	return BranchFileOf(numbers)
+}
+
+// BranchFileOf returns the file of some branches of a fleet, by their numbers from 1.
+func BranchFileOf(numbers []int) ([]byte, error) {
+	fleet, err := Fleet(slices.Max(numbers))
 	if err != nil {
 		return nil, err
 	}
 	out := applied{Demo: true}
-	for i, b := range fleet {
-		if i < first {
-			continue
-		}
+	for _, number := range numbers {
+		i := number - 1
+		b := fleet[i]
 		in := appliedBranch{
 			Code:    b.Branch,
 			Name:    map[string]string{"ko": fmt.Sprintf("부하 시험 %d호점", i+1), "en": fmt.Sprintf("Load test %d", i+1)},
