@@ -122,7 +122,7 @@ func TestClosureAgainstHolds(t *testing.T) {
 		})
 	}
 	date := func(i int) string { return day.AddDate(0, 0, i).Format(time.DateOnly) }
-	admin.Post("/v2/admin/closures", map[string]any{"branches": []string{"gangnam"}, "reason": "점검", "rule": map[string]string{"from": date(0), "to": date(1)}}).OK(t)
+	admin.Post("/v2/admin/closures", map[string]any{"branches": []string{"gangnam"}, "reason": "점검", "rule": map[string]string{"from": date(0), "to": date(2)}}).OK(t)
 	wg.Wait()
 	var held int
 	err := s.DB.Pool.QueryRow(t.Context(), `select count(*) from reservation where state = 'HOLD' and start_at >= $1`, day).Scan(&held)
