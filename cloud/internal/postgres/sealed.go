@@ -11,7 +11,8 @@ import (
 // SealedColumn is a column that holds values sealed by package seal. Table and Column are constants, never input.
 type SealedColumn struct{ Table, Column, Purpose string }
 
-// SealedColumns lists all sealed columns, which a rotation of the encryption key has to cover.
+// SealedColumns lists all sealed columns, which a rotation of the encryption key has to cover. broker_peer.secret is not among
+// them: each replica seals it at its start.
 var SealedColumns = []SealedColumn{
 	{"door_pin", "pin", "door-pin"},
 	{"pass", "pin", PassPINPurpose},
