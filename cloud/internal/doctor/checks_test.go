@@ -290,7 +290,7 @@ func TestDoctorOnCallbacksAndZones(t *testing.T) {
 		from branch b, room r, generate_series(1, 2) n, lateral (select timestamptz '2026-11-21 00:00+09' + n * interval '5 hours' s) t where $1`, true)
 	exec(`insert into payment (reservation_id, key_set, confirm_key, deposited_at) select id, 'widget', order_id, clock_timestamp() from reservation where $1`, true)
 	examine()
-	c.says(t, "FAIL", "told of none of 2 deposits", "register https://rooms.example/api/virtualaccount/webhook")
+	c.says(t, "FAIL", "reported none of 2 deposits", "register https://rooms.example/api/virtualaccount/webhook")
 	exec(`insert into webhook_event (transmission_id, order_id, status) values ('a', $1, 'DONE')`, "order-1")
 	examine()
 	c.says(t, "warn", "not told of 1 of 2 deposits", "registered for both keys")

@@ -124,7 +124,7 @@ func (d *exam) examineDeposits(ctx context.Context, db *postgres.DB) error {
 	address := strings.TrimSuffix(d.settings.HTTP.PublicURL, "/") + "/api/virtualaccount/webhook"
 	switch {
 	case untold > 0 && untold == deposits:
-		d.fail("callbacks", fmt.Sprintf("the provider has told of none of %d deposits", deposits), "register "+address+" at the payment provider, for deposits (DEPOSIT_CALLBACK), for each of the two keys")
+		d.fail("callbacks", fmt.Sprintf("the provider has reported none of %d deposits", deposits), "register "+address+" at the payment provider, for deposits (DEPOSIT_CALLBACK), for each of the two keys")
 	case untold > 0:
 		d.warn("callbacks", fmt.Sprintf("the provider has not told of %d of %d deposits", untold, deposits), "look whether "+address+" is registered for both keys, and was always reachable")
 	case deposits > 0:
