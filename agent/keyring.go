@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/yeolda/yeolda/agent/internal/durable"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -83,21 +84,8 @@ func (k *keyring) store(list protocol.KeyList) error {
 	if err != nil {
 		return err
 	}
-	if err := writeDurably(k.file, text); err != nil {
+	if err := durable.Replace(k.file, text); err != nil {
 		return fmt.Errorf("store grant keys: %w", err)
 	}
 	return nil
-}
-
-// writeDurably replaces a file that only this user may read. After a power cut it has its old or its new content.
-func writeDurably(name string, text []byte) error {
-	f, err := os.OpenFile(name+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(name+".new", name)
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/yeolda/yeolda/agent/internal/durable"
 	"github.com/yeolda/yeolda/agent/internal/link"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -156,7 +157,7 @@ func (s *secrets) store(current link.Secret, pending *link.Secret, rotation stri
 	if err != nil {
 		return err
 	}
-	if err := writeDurably(s.file, text); err != nil {
+	if err := durable.Replace(s.file, text); err != nil {
 		return fmt.Errorf("store secrets: %w", err)
 	}
 	return nil

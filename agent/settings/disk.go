@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+
+	"github.com/yeolda/yeolda/agent/internal/durable"
 )
 
 // stateFile is the name of the file with the state.
@@ -27,25 +29,9 @@ type Dir string
 // Read implements Disk.
 func (d Dir) Read(name string) ([]byte, error) { return os.ReadFile(filepath.Join(string(d), name)) }
 
-// Replace implements Disk: the new content is on the disk before it gets the name of the old one.
+// Replace implements Disk.
 func (d Dir) Replace(name string, data []byte) error {
-	path := filepath.Join(string(d), name)
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	dir, err := os.Open(string(d))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return durable.Replace(filepath.Join(string(d), name), data)
 }
 
 // FromCloud reports whether the settings in use, or those to return to, are from the cloud.

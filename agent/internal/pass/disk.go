@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/yeolda/yeolda/agent/internal/durable"
 )
 
 // Disk is the directory in which passes survive a power failure. Every write is on stable storage when it returns.
@@ -28,19 +30,7 @@ func (d Dir) Replace(name string, data []byte) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return fmt.Errorf("passes: %w", err)
 	}
-	path := filepath.Join(string(d), name)
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("passes: %w", err)
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err == nil {
-		err = d.sync()
-	}
-	if err != nil {
+	if err := durable.Replace(filepath.Join(string(d), name), data); err != nil {
 		return fmt.Errorf("passes: %w", err)
 	}
 	return nil
@@ -57,13 +47,4 @@ func (d Dir) Append(name string, data []byte) error {
 		return fmt.Errorf("passes: %w", err)
 	}
 	return nil
-}
-
-// sync makes a rename durable.
-func (d Dir) sync() error {
-	dir, err := os.Open(string(d))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
