@@ -63,7 +63,8 @@ func (s *Service) Run(ctx context.Context) error {
 		case <-settings.C:
 			err = s.StepSettings(ctx)
 		case <-held.C:
-			err = errors.Join(s.markHeld(ctx), postgres.EndTakeovers(ctx, s.DB.Pool, s.now().Add(-takeoverTTL), s.now()))
+			err = errors.Join(s.markHeld(ctx), postgres.EndTakeovers(ctx, s.DB.Pool, s.now().Add(-takeoverTTL), s.now()),
+				postgres.ReopenLostSettings(ctx, s.DB.Pool, s.now()))
 		case <-rekey.C:
 			err = s.askForSecrets(ctx)
 		case <-prune.C:

@@ -90,7 +90,7 @@ func (s *Service) StepSettings(ctx context.Context) error {
 	}
 	var open []postgres.OpenSettings
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {
-		if open, err = postgres.LockOpenSettings(ctx, tx, now); err != nil {
+		if open, err = postgres.LockOpenSettings(ctx, tx); err != nil {
 			return err
 		}
 		for _, o := range open {

@@ -148,6 +148,9 @@ func TestLostSettingsAreSentAgain(t *testing.T) {
 	f.report(&protocol.SettingsStatus{Highest: 1, Version: 1})
 	f.step()
 	f.report(&protocol.SettingsStatus{})
+	if err := postgres.ReopenLostSettings(t.Context(), f.db.Pool, f.now); err != nil {
+		t.Fatal(err)
+	}
 	if got := f.step(); !slices.Equal(got, []uint64{1}) {
 		t.Errorf("got versions %v, want 1 again", got)
 	}

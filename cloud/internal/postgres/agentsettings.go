@@ -97,16 +97,19 @@ type OpenSettings struct {
 	Status   *protocol.SettingsStatus // as reported last; nil: never, or the agent takes no settings
 }
 
-// LockOpenSettings returns the settings that are to be sent or have been answered, and locks them; those on which another replica
-// works are omitted. A version that an agent has lost, with its SD card, is open again.
-func LockOpenSettings(ctx context.Context, tx pgx.Tx, now time.Time) ([]OpenSettings, error) {
-	if _, err := tx.Exec(ctx, `
+// ReopenLostSettings opens each last version again that its agent has lost, with its SD card. It reads the reports of all agents.
+func ReopenLostSettings(ctx context.Context, q Querier, now time.Time) error {
+	_, err := q.Exec(ctx, `
 		update agent_settings s set state = 'asked', state_at = $1 from agent_credential a
 		where s.username = a.username and s.state = 'in-use' and a.online and a.revoked_at is null
 		  and (a.report -> 'settings' ->> 'highest')::numeric < s.version
-		  and not exists (select from agent_settings later where later.username = s.username and later.version > s.version)`, now); err != nil {
-		return nil, err
-	}
+		  and not exists (select from agent_settings later where later.username = s.username and later.version > s.version)`, now)
+	return err
+}
+
+// LockOpenSettings returns the settings that are to be sent or have been answered, and locks them; those on which another replica
+// works are omitted.
+func LockOpenSettings(ctx context.Context, tx pgx.Tx) ([]OpenSettings, error) {
 	rows, err := tx.Query(ctx, `
 		select b.code, s.username, s.version, s.settings, a.online, a.key_epoch, a.report -> 'settings'
 		from agent_settings s join agent_credential a on a.username = s.username join branch b on b.id = a.branch_id

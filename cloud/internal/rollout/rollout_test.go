@@ -90,7 +90,7 @@ func (f *fleet) withSettings() *fleet {
 func (f *fleet) answer(bad string) {
 	f.t.Helper()
 	err := f.DB.InTx(f.t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		open, err := postgres.LockOpenSettings(ctx, tx, now)
+		open, err := postgres.LockOpenSettings(ctx, tx)
 		if err != nil {
 			return err
 		}
