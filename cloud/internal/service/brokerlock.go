@@ -19,8 +19,8 @@ const (
 	brokerLockInterval = 5 * time.Second
 )
 
-// errSecondBroker is returned if another service with an embedded broker uses the database, unless both belong to a pool. Agents would be divided between
-// the two brokers, and each service would consider the agents of the other one offline.
+// errSecondBroker is returned if another service with an embedded broker uses the database, unless both belong to a pool. Agents
+// would be divided between the two brokers, and each service would consider the agents of the other one offline.
 var errSecondBroker = errors.New("another service with an embedded broker uses this database: stop it, or set YEOLDA_BROKER_PEER_URL at both, so that their brokers form a pool, or set YEOLDA_BROKER_URL to brokers that all replicas share")
 
 // lockBroker takes the lock of the embedded broker. It does nothing with external brokers only.
