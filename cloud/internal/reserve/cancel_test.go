@@ -199,6 +199,26 @@ func TestFailedRefundIsRetried(t *testing.T) {
 	}
 }
 
+// TestCallbacksDoNotDelayTransfer: look-ups that callbacks cause do not postpone the next look-up of a refund at the bank.
+func TestCallbacksDoNotDelayTransfer(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultSlow})
+	s.answer(t, b, "/payment/cancel", refundAccount(map[string]any{"id": id, "cancelReason": "변심"}), 200, "")
+	s.wantState(t, order.OrderID, "CANCELED")
+	for range 3 {
+		if err := s.Replica(t).Settle(s.ctx, booking.ReservationID(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.count(t, `
+		select count(*) from payment p join refund f using (reservation_id)
+		where reservation_id = $1 and f.state = 'PENDING' and p.check_at > now() + interval '50 seconds'`, id); n != 0 {
+		t.Error("the next look-up is nearly a minute away or more")
+	}
+}
+
 // awaitRefund waits until the latest refund of a reservation is in a state.
 func (s *shop) awaitRefund(t *testing.T, id int64, want string) {
 	t.Helper()

@@ -35,7 +35,6 @@ const (
 
 var (
 	retryDelays = []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute}
-	refundPolls = []time.Duration{5 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
 )
 
 func delay(delays []time.Duration, checks int) time.Duration {
@@ -525,10 +524,10 @@ func (t *modelService) bank(r *row, before rule.Snapshot, p toss.Payment, now ti
 	status := p.RefundStatus()
 	switch to := rule.AtBank(status); {
 	case to == money.RefundPending && r.refund.State == to:
-		r.postponeCheck(now.Add(delay(refundPolls, before.Payment.Checks)))
+		r.scheduleCheck(rule.NextTransferCheck(p, now))
 	case to == money.RefundPending:
 		r.advanceRefund(to, "")
-		r.scheduleCheck(now.Add(refundPolls[0]))
+		r.scheduleCheck(rule.NextTransferCheck(p, now))
 	case r.refund.State == to:
 	case to == money.RefundFailed:
 		r.failRefund(status)
