@@ -19,24 +19,22 @@ func TestSettingsOfTheCloud(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	b := brokertest.Start(t, "127.0.0.1:0")
 	c := testRun(t, t.TempDir(), b, "")
-	c.SettingsTrial = time.Second
-	starts := make(chan error, 10)
+	trials := make(chan time.Duration, 1) // the limit of the next start
+	ends := make(chan error)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		defer close(starts)
-		for {
-			err := c.run(ctx, slog.New(slog.DiscardHandler))
-			starts <- err
-			if !errors.Is(err, agent.ErrSettings) {
-				return
-			}
+		defer close(ends)
+		for c.SettingsTrial = range trials {
+			ends <- c.run(ctx, slog.New(slog.DiscardHandler))
 		}
 	}()
 	t.Cleanup(func() {
 		cancel()
-		for range starts { // until the program has ended
+		close(trials)
+		for range ends { // until the program has ended
 		}
 	})
+	const ample, short = 24 * time.Second, 2 * time.Second // until a trial has failed
 	status := func(what string, ok func(protocol.Status) bool) {
 		t.Helper()
 		for range 1000 {
@@ -47,12 +45,14 @@ func TestSettingsOfTheCloud(t *testing.T) {
 		}
 		t.Fatalf("no status shows %s", what)
 	}
-	restarted := func() {
+	restarted := func(trial time.Duration) {
 		t.Helper()
-		if err := <-starts; !errors.Is(err, agent.ErrSettings) {
+		if err := <-ends; !errors.Is(err, agent.ErrSettings) {
 			t.Fatalf("the program ended with %v, want ErrSettings", err)
 		}
+		trials <- trial
 	}
+	trials <- ample
 	me := protocol.Agent{Branch: "gangnam", Username: "agent-gangnam"}
 	send := func(version uint64, text string) {
 		t.Helper()
@@ -68,7 +68,7 @@ func TestSettingsOfTheCloud(t *testing.T) {
 
 	broker := "broker = 'mqtt://" + b.Addr + "'\n"
 	send(2, broker+"[[sensor]]\nlocation = '로비'\nkind = 'sht4x'\nbus = '1'\n")
-	restarted()
+	restarted(ample)
 	status("the sensor", func(s protocol.Status) bool { return s.Settings.Version == 2 && len(s.Inventory.Sensors) == 1 })
 
 	for i, mistake := range []string{
@@ -82,8 +82,8 @@ func TestSettingsOfTheCloud(t *testing.T) {
 	}
 
 	send(9, "broker = 'mqtt://127.0.0.1:1'\n")
-	restarted()
-	restarted()
+	restarted(short)
+	restarted(ample)
 	status("the roll-back", func(s protocol.Status) bool {
 		e := s.Settings.Ended
 		return s.Settings.Version == 2 && len(s.Inventory.Sensors) == 1 && e != nil && e.Version == 9 && e.State == protocol.SettingsRolledBack && strings.Contains(e.Detail, "not connected")
