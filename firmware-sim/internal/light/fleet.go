@@ -98,8 +98,10 @@ var doors = []string{"front_1", "room_1", "room_2"}
 
 func hasDoor(device string) bool { return slices.Contains(doors, device) }
 
-// inventory and selfTest are those of every agent.
+// inventory, selfTest and noSettings are those of every agent. noSettings is that of a Pi without settings.
 var (
+	noSettings protocol.SettingsStatus
+
 	inventory = func() (v protocol.Inventory) {
 		for _, device := range doors {
 			kind, _, err := protocol.ParseDevice(device)
@@ -122,5 +124,5 @@ var (
 // status returns the status of an agent.
 func (f *Fleet) status(a *agent) protocol.Status {
 	return protocol.Status{State: protocol.Online, BootID: a.bootID, Connection: a.connection, AgentVersion: f.config.Version,
-		StartedAt: f.started, Inventory: &inventory, SelfTest: selfTest}
+		StartedAt: f.started, Inventory: &inventory, SelfTest: selfTest, Settings: &noSettings}
 }
