@@ -49,6 +49,11 @@ func Run(ctx context.Context, config Config, board Board) error {
 	if err := a.keys.load(); err != nil {
 		log.Error("the keys of the credential are used", "error", err)
 	}
+	a.brokers = brokerList{file: config.BrokerFile, username: config.Username, own: brokers}
+	listed, err := a.brokers.load()
+	if err != nil {
+		log.Error("only the brokers of the settings are used", "error", err)
+	}
 	a.secrets = newSecrets(config)
 	if err := a.secrets.load(); err != nil {
 		log.Error("the secrets of the credentials are used", "error", err)
@@ -56,7 +61,7 @@ func Run(ctx context.Context, config Config, board Board) error {
 	a.epoch.Store(a.keys.epoch)
 	a.events.send = a.report
 	a.link = link.New(link.Config{
-		Branch: config.Branch, Brokers: brokers, ClientID: config.ClientID, Username: config.Username,
+		Branch: config.Branch, Brokers: listed, Last: brokers, ClientID: config.ClientID, Username: config.Username,
 		Secrets: a.secrets.list, Accepted: a.secretAccepted,
 		TLS: config.TLS, Dial: config.Dial, AddressFile: config.AddressFile, Receive: a.receive, Logger: log,
 	})
@@ -94,6 +99,7 @@ type agent struct {
 	passes   *passes // nil: no keypad is read
 	bootID   string
 	keys     keyring
+	brokers  brokerList
 	secrets  *secrets
 	trusted  atomic.Pointer[[]ed25519.PublicKey] // of keys
 	messages condition.Condition                 // whether the cloud's messages can be decoded
@@ -136,6 +142,8 @@ func (a *agent) receive(m link.Message) {
 		err = dispatch(m, a.doors.Deny)
 	case protocol.KindKeys:
 		err = dispatch(m, a.applyKeys)
+	case protocol.KindBrokers:
+		err = dispatch(m, a.applyBrokers)
 	case protocol.KindUpdate:
 		err = dispatch(m, func(u protocol.Update) { a.config.Update(a.ctx, u) })
 	case protocol.KindRekey:
@@ -239,6 +247,9 @@ func (a *agent) secretAccepted(secret link.Secret) {
 // current returns the changing parts of the status.
 func (a *agent) current() link.Current {
 	c := link.Current{SelfTest: a.selfTests(), Contacts: a.doors.Contacts(), KeyEpoch: a.epoch.Load(), Update: a.config.UpdateStatus()}
+	if a.brokers.file != "" {
+		c.BrokerEpoch = new(a.brokers.epoch.Load())
+	}
 	if a.config.Settings != nil {
 		c.Settings = a.config.Settings.Status()
 	}

@@ -32,6 +32,7 @@ type Config struct {
 	Dial func(ctx context.Context, u *url.URL) (net.Conn, error) // opens the TCP connection; nil: a net.Dialer
 
 	SecretFile  string // stores secrets that replace Password and Key; empty: they cannot be replaced
+	BrokerFile  string // stores the last list of brokers of the cloud; empty: the agent takes none
 	KeyFile     string // stores the last list of grant keys; empty: it lasts until the agent ends
 	PassDir     string // stores the passes, their journal and the clock; empty: no keypad is read
 	AddressFile string // stores the last address of the broker that worked; empty: none

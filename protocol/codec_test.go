@@ -49,6 +49,7 @@ func samples() map[string]Message {
 		"sensors-read":     SensorsRead{RequestID: sampleRequest},
 		"sensors-readings": SensorsReadings{RequestID: sampleRequest, Readings: []Reading{{Location: "로비", Celsius: 23.5, RelativeHumidity: 46.2}}},
 		"keys":             sampleKeys(),
+		"brokers":          BrokerList{Epoch: 2, Brokers: []string{"wss://a.example.com/mqtt", "wss://b.example.com/mqtt"}}.Sign(sampleKey),
 		"update": Update{Version: "1.2.0", Packages: []Package{SignPackage(sampleKey, "1.2.0", Package{
 			Architecture: "arm64", URL: "https://packages.example/yeolda-agent_1.2.0_arm64.deb", SHA256: strings.Repeat("0a", 32)})}},
 		"credential-rotate": Rekey{Rotation: sampleNonce},
@@ -71,8 +72,9 @@ func samples() map[string]Message {
 			Update: &UpdateStatus{Version: "1.2.0", State: UpdateRolledBack, Detail: "no connection"},
 		},
 		"status-with-settings": Status{State: Online, BootID: "b1", Connection: 2,
-			Inventory: &Inventory{Doors: []Door{}, AirConditioners: []AirConditioner{}, Sensors: []string{}},
-			Settings:  &SettingsStatus{Version: 3, Highest: 5, Trial: 5, Ended: &SettingsOutcome{4, SettingsRolledBack, "not connected within 2m0s"}},
+			Inventory:   &Inventory{Doors: []Door{}, AirConditioners: []AirConditioner{}, Sensors: []string{}},
+			Settings:    &SettingsStatus{Version: 3, Highest: 5, Trial: 5, Ended: &SettingsOutcome{4, SettingsRolledBack, "not connected within 2m0s"}},
+			BrokerEpoch: new(uint64(2)),
 		},
 		"beacon":          sampleBeacon(),
 		"pass-list":       samplePasses(),
@@ -113,6 +115,8 @@ func decodeAs(m Message, payload []byte) (Message, error) {
 		return Decode[SensorsReadings](payload)
 	case KeyList:
 		return Decode[KeyList](payload)
+	case BrokerList:
+		return Decode[BrokerList](payload)
 	case Update:
 		return Decode[Update](payload)
 	case Rekey:

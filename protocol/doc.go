@@ -118,6 +118,11 @@
 //
 // If the agent is not connected in time, it returns to the settings before, and the status then names the version with its reason.
 //
+// # Several brokers
+//
+// An agent is set up with the address of one broker. If the cloud has several, it sends the [BrokerList]; the agent then connects to
+// the one that its branch prefers, and continues with the next when that is away.
+//
 // # Grant keys
 //
 // The agent accepts grants signed with the keys of its credential, or of the [KeyList] with the highest epoch that it has

@@ -40,6 +40,8 @@ type Status struct {
 	SelfTest     []SelfTest `json:"selfTest,omitempty"`
 	Contacts     []Contact  `json:"contacts,omitempty"` // the levels of the door contacts when the status was made
 	KeyEpoch     uint64     `json:"keyEpoch,omitempty"` // of the grant keys in use; see KeyList
+	// BrokerEpoch is that of the list of brokers in use, 0 without one; see BrokerList. It is nil if the agent takes none.
+	BrokerEpoch *uint64 `json:"brokerEpoch,omitempty"`
 	// Update is the last update that the agent was asked for, unless it runs that version.
 	Update *UpdateStatus `json:"update,omitempty"`
 	// Settings is nil if the agent takes no settings from the cloud.

@@ -26,6 +26,7 @@ const (
 	KindSensorsRead     Kind = "sensors/read"
 	KindSensorsReadings Kind = "sensors/readings"
 	KindKeys            Kind = "keys"
+	KindBrokers         Kind = "brokers"
 	KindUpdate          Kind = "update"
 	KindRekey           Kind = "credential/rotate"
 	KindRekeyed         Kind = "credential/new"
@@ -61,6 +62,7 @@ var rules = [...]rule{
 	{kind: KindSensorsRead},
 	{kind: KindSensorsReadings, fromAgent: true, qos: 1},
 	{kind: KindKeys, own: true},
+	{kind: KindBrokers, own: true},
 	{kind: KindUpdate, own: true},
 	{kind: KindRekey, own: true},
 	{kind: KindRekeyed, fromAgent: true, qos: 1, own: true},

@@ -77,12 +77,16 @@ func (c *runCommand) run(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	save := sync.OnceFunc(func() { c.saveSettings(keeper, log) })
 	health := health{file: c.stateFile("health")}
+	brokerFile := c.stateFile("brokers.json")
+	if c.Broker != "" || settings.Broker != "" {
+		brokerFile = "" // an operator has chosen the broker of this machine
+	}
 	updater := c.updater(log)
 	return agent.Run(ctx, agent.Config{
 		Branch: id.credentials.Branch, Username: id.credentials.Username, Password: id.credentials.Password,
 		Key: id.credentials.Key, SecretFile: c.stateFile("secrets.json"),
 		GrantKeys: id.credentials.GrantKeys, KeyFile: c.stateFile("keys.json"),
-		BrokerURL: id.broker, TLS: id.tls, AddressFile: c.stateFile("address"), PassDir: c.stateFile("passes"), Version: release(), Logger: log,
+		BrokerURL: id.broker, BrokerFile: brokerFile, TLS: id.tls, AddressFile: c.stateFile("address"), PassDir: c.stateFile("passes"), Version: release(), Logger: log,
 		Alive: alive, Update: updater.Ask, UpdateStatus: updater.Status, Settings: keeper,
 		Health: func(h agent.Health) {
 			if err := health.write(h); err != nil {

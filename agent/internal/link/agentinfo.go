@@ -22,10 +22,12 @@ type Current struct {
 	SelfTest []protocol.SelfTest
 	Contacts []protocol.Contact
 	KeyEpoch uint64
-	SealKey  string
-	Passes   *protocol.AppliedPasses
-	Update   *protocol.UpdateStatus
-	Settings *protocol.SettingsStatus
+	// BrokerEpoch is nil if the agent takes no list of brokers.
+	BrokerEpoch *uint64
+	SealKey     string
+	Passes      *protocol.AppliedPasses
+	Update      *protocol.UpdateStatus
+	Settings    *protocol.SettingsStatus
 }
 
 func (a AgentInfo) status(connection uint32) protocol.Status {
@@ -35,7 +37,7 @@ func (a AgentInfo) status(connection uint32) protocol.Status {
 	}
 	if a.Current != nil {
 		c := a.Current()
-		s.SelfTest, s.Contacts, s.KeyEpoch, s.SealKey, s.Passes, s.Update, s.Settings = c.SelfTest, c.Contacts, c.KeyEpoch, c.SealKey, c.Passes, c.Update, c.Settings
+		s.SelfTest, s.Contacts, s.KeyEpoch, s.SealKey, s.Passes, s.Update, s.Settings, s.BrokerEpoch = c.SelfTest, c.Contacts, c.KeyEpoch, c.SealKey, c.Passes, c.Update, c.Settings, c.BrokerEpoch
 	}
 	return s
 }

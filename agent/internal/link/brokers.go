@@ -1,15 +1,15 @@
 package link
 
 import (
-	"bytes"
-	"cmp"
-	"crypto/sha256"
 	"errors"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/yeolda/yeolda/protocol"
 )
 
 // ParseURLs parses the addresses of the brokers of a pool, separated by commas or spaces; see ParseURL. An address that occurs
@@ -39,17 +39,20 @@ type brokers struct {
 	order []*url.URL
 }
 
-// set replaces the brokers. Their order follows from the branch and from each address alone (rendezvous hashing): the branches
-// are spread evenly, the agents of a broker that is away are spread over all others, and a broker that joins or leaves moves no
-// agents between the others.
-func (b *brokers) set(list []*url.URL) {
-	weight := func(u *url.URL) []byte {
-		sum := sha256.Sum256([]byte(b.branch + " " + u.String()))
-		return sum[:]
+// set replaces the brokers. Those of last follow the others. See protocol.BrokerOrder.
+func (b *brokers) set(list, last []*url.URL) {
+	var order []*url.URL
+	for _, part := range [][]*url.URL{list, last} {
+		byAddress := make(map[string]*url.URL, len(part))
+		for _, u := range part {
+			byAddress[u.String()] = u
+		}
+		for _, address := range protocol.BrokerOrder(b.branch, slices.Collect(maps.Keys(byAddress))) {
+			if u := byAddress[address]; place(order, u) < 0 {
+				order = append(order, u)
+			}
+		}
 	}
-	order := slices.SortedFunc(slices.Values(list), func(one, other *url.URL) int {
-		return cmp.Or(bytes.Compare(weight(other), weight(one)), strings.Compare(one.String(), other.String()))
-	})
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.order = order
@@ -72,20 +75,20 @@ func (b *brokers) home() *url.URL {
 func (b *brokers) after(u *url.URL) *url.URL {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.order[(b.place(u)+1)%len(b.order)]
+	return b.order[(place(b.order, u)+1)%len(b.order)]
 }
 
 // better returns the brokers that the agent prefers to another one, the home first.
 func (b *brokers) better(u *url.URL) []*url.URL {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if place := b.place(u); place >= 0 {
+	if place := place(b.order, u); place >= 0 {
 		return slices.Clone(b.order[:place])
 	}
 	return slices.Clone(b.order) // it is no longer in the list
 }
 
-// place returns the place of a broker, or -1. mu is held.
-func (b *brokers) place(u *url.URL) int {
-	return slices.IndexFunc(b.order, func(other *url.URL) bool { return *other == *u })
+// place returns the place of a broker, or -1.
+func place(order []*url.URL, u *url.URL) int {
+	return slices.IndexFunc(order, func(other *url.URL) bool { return *other == *u })
 }

@@ -18,17 +18,17 @@ func TestOrderOfBrokers(t *testing.T) {
 	homes, seconds := make(map[string]int), make(map[string]int)
 	for n := range branches {
 		b := brokers{branch: fmt.Sprintf("branch-%d", n)}
-		b.set(list)
+		b.set(list, nil)
 		home := b.home()
 		homes[home.Host]++
 		order := slices.Clone(b.order)
 		slices.Reverse(list)
-		b.set(list)
+		b.set(list, nil)
 		if !slices.Equal(b.order, order) {
 			t.Fatalf("the order depends on that of the list: %v, %v", b.order, order)
 		}
 		rest := slices.DeleteFunc(slices.Clone(list), func(u *url.URL) bool { return u.Host == "a.example" })
-		b.set(rest)
+		b.set(rest, nil)
 		if home.Host == "a.example" {
 			seconds[b.home().Host]++
 		} else if b.home() != home {
@@ -54,7 +54,7 @@ func TestNeighboursOfABroker(t *testing.T) {
 		t.Fatalf("got %v, %v, want three brokers", list, err)
 	}
 	b := brokers{branch: "gangnam"}
-	b.set(list)
+	b.set(list, nil)
 	first, second, third := b.order[0], b.order[1], b.order[2]
 	gone := &url.URL{Scheme: "mqtt", Host: "gone:1883"}
 	for _, tc := range []struct {

@@ -77,7 +77,8 @@ var errReturned = errors.New("connected to a preferred broker")
 // Config configures a link.
 type Config struct {
 	Branch   string
-	Brokers  []*url.URL // of the pool, at least one; see ParseURLs
+	Brokers  []*url.URL // of the pool; see ParseURLs
+	Last     []*url.URL // tried when none of these answers
 	ClientID string
 	Username string
 	Password string
@@ -128,7 +129,7 @@ type Link struct {
 // New creates a link, which is down until Run.
 func New(config Config) *Link {
 	l := &Link{config: config, dialer: newDialer(config), outbox: newOutbox(), refresh: make(chan struct{}, 1), brokers: brokers{branch: config.Branch}}
-	l.brokers.set(config.Brokers)
+	l.brokers.set(config.Brokers, config.Last)
 	if config.ReturnInterval == 0 {
 		l.config.ReturnInterval = returnInterval
 	}
@@ -136,6 +137,9 @@ func New(config Config) *Link {
 	l.rejected.Log, l.rejected.Name = config.Logger, "publishing a message"
 	return l
 }
+
+// SetBrokers replaces the brokers of the pool, and those that are tried when none of them answers. One of the lists has a broker.
+func (l *Link) SetBrokers(pool, last []*url.URL) { l.brokers.set(pool, last) }
 
 // Connected reports whether the cloud has acknowledged the status of the current connection.
 func (l *Link) Connected() bool { return l.connected.Load() }

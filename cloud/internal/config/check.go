@@ -158,6 +158,12 @@ func (s Settings) validateURLs(problem report) {
 	for _, broker := range s.MQTT.BrokerURLs() {
 		check("YEOLDA_BROKER_URL", broker, "mqtt", "mqtts", "tcp", "ssl", "tls", "ws", "wss")
 	}
+	for _, broker := range s.MQTT.AgentBrokerURLs() {
+		check("YEOLDA_AGENT_BROKER_URL", broker, "mqtt", "mqtts", "ws", "wss")
+	}
+	if err := protocol.CheckBrokers(s.MQTT.AgentBrokerURLs()); err != nil {
+		problem("YEOLDA_AGENT_BROKER_URL", "is not a list that agents take: %v", err)
+	}
 	check("YEOLDA_BROKER_PEER_URL", s.MQTT.BrokerPeerURL, "mqtt", "mqtts", "ws", "wss")
 	if s.MQTT.BrokerPeerURL != "" && s.Database.URL == "" {
 		problem("YEOLDA_BROKER_PEER_URL", "is for replicas on one database: set YEOLDA_DATABASE_URL")

@@ -70,15 +70,21 @@ type MQTT struct {
 	AgentReleaseKeys []string `env:"YEOLDA_AGENT_RELEASE_KEYS" placeholder:"BASE64" help:"Public keys of which one must have signed a package that the installer of agents fetches; empty: it fetches none."`
 	BrokerURL        string   `name:"broker-url" env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Use this MQTT v5 broker or cluster instead of the embedded one; several independent brokers, separated by commas or spaces, form a pool."`
 	BrokerPeerURL    string   `name:"broker-peer-url" env:"YEOLDA_BROKER_PEER_URL" placeholder:"URL" help:"Make the embedded broker one of a pool: the address at which the other replicas reach it, such as mqtt://10.0.0.5:1883; every replica has its own."`
+	AgentBrokerURL   string   `name:"agent-broker-url" env:"YEOLDA_AGENT_BROKER_URL" placeholder:"URL" help:"Addresses at which agents reach all brokers of a pool, separated by commas or spaces; they are sent to every agent. The same at every replica."`
 }
 
 // Embedded reports whether the service has an embedded broker: alone, or as one of a pool.
 func (m MQTT) Embedded() bool { return len(m.BrokerURLs()) == 0 || m.BrokerPeerURL != "" }
 
 // BrokerURLs returns the external brokers, without duplicates.
-func (m MQTT) BrokerURLs() []string {
+func (m MQTT) BrokerURLs() []string { return addresses(m.BrokerURL) }
+
+// AgentBrokerURLs returns the brokers of the pool as agents reach them, without duplicates.
+func (m MQTT) AgentBrokerURLs() []string { return addresses(m.AgentBrokerURL) }
+
+func addresses(list string) []string {
 	var urls []string
-	for _, text := range strings.FieldsFunc(m.BrokerURL, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+	for _, text := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
 		if !slices.Contains(urls, text) {
 			urls = append(urls, text)
 		}

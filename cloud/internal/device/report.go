@@ -39,6 +39,9 @@ func (s *Service) Announced(ctx context.Context, announced []Announcement) error
 		if a.NextKeys != nil && a.Agent.Username != "" && s.OfferKeys != nil {
 			s.OfferKeys(a.Agent, *a.NextKeys)
 		}
+		if a.Brokers != nil && a.Agent.Username != "" {
+			s.sendBrokers(ctx, a)
+		}
 		reported := slices.ContainsFunc(updates, func(u postgres.AgentUpdate) bool { return u.Agent == a.Agent && u.Report != nil })
 		if !a.Active && reported {
 			standby = append(standby, a.Username)
@@ -121,7 +124,7 @@ func latest(announced []Announcement) (updates []postgres.AgentUpdate) {
 		updates[at].Online = a.Online
 		if a.Status != nil {
 			updates[at].Report = &postgres.AgentReport{Version: a.Status.AgentVersion, Inventory: *a.Status.Inventory,
-				SelfTest: a.Status.SelfTest, KeyEpoch: a.Status.KeyEpoch, Update: a.Status.Update, Settings: a.Status.Settings, StartedAt: a.Status.StartedAt.UTC().Truncate(time.Microsecond)}
+				SelfTest: a.Status.SelfTest, KeyEpoch: a.Status.KeyEpoch, BrokerEpoch: a.Status.BrokerEpoch, Update: a.Status.Update, Settings: a.Status.Settings, StartedAt: a.Status.StartedAt.UTC().Truncate(time.Microsecond)}
 		}
 	}
 	return updates

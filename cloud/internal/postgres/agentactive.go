@@ -35,7 +35,9 @@ type SeenAgent struct {
 	Agent    protocol.Agent // as in the update
 	Username string         // of the credential
 	Active   bool
-	NextKeys *protocol.KeyList // the key list to apply next; nil: none
+	NextKeys *protocol.KeyList    // the key list to apply next; nil: none
+	Brokers  *protocol.BrokerList // without its signature, if the agent does not use it yet; nil: none
+	KeyEpoch uint64               // of the grant keys that the agent trusts
 }
 
 // SeeAgents records presence and reports of agents, for each credential. It returns the credentials found. Revoked
@@ -70,7 +72,8 @@ func SeeAgents(ctx context.Context, q Querier, updates []AgentUpdate, now time.T
 		        else greatest(a.issued_epoch, least((t.report ->> 'keyEpoch')::numeric, (select coalesce(max(epoch), 0) from grant_key_list))) end
 		from target t where a.username = t.username
 		returning t.code, t.given, a.username, a.active,
-		    (select to_jsonb(l) from grant_key_list l where t.online and l.epoch = a.key_epoch + 1)`,
+		    (select to_jsonb(l) from grant_key_list l where t.online and l.epoch = a.key_epoch + 1),
+		    (select to_jsonb(l) from broker_list l where t.online and l.epoch > (t.report ->> 'brokerEpoch')::numeric order by l.epoch desc limit 1), a.key_epoch`,
 		array(updates, func(u AgentUpdate) string { return u.Agent.Branch }),
 		array(updates, func(u AgentUpdate) string { return u.Agent.Username }),
 		array(updates, func(u AgentUpdate) bool { return u.Online }), reports, now)
@@ -79,7 +82,7 @@ func SeeAgents(ctx context.Context, q Querier, updates []AgentUpdate, now time.T
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s SeenAgent, err error) {
 		var next []byte
-		if err = row.Scan(&s.Agent.Branch, &s.Agent.Username, &s.Username, &s.Active, &next); err != nil {
+		if err = row.Scan(&s.Agent.Branch, &s.Agent.Username, &s.Username, &s.Active, &next, &s.Brokers, &s.KeyEpoch); err != nil {
 			return s, err
 		}
 		s.NextKeys, err = nextKeys(next)

@@ -19,13 +19,14 @@ type AgentUpdate struct {
 
 // AgentReport describes an agent and its devices.
 type AgentReport struct {
-	Version   string                   `json:"version"`
-	StartedAt time.Time                `json:"startedAt"` // by the agent's clock
-	Inventory protocol.Inventory       `json:"inventory"`
-	SelfTest  []protocol.SelfTest      `json:"selfTest"`
-	KeyEpoch  uint64                   `json:"keyEpoch"`           // of the grant keys in use
-	Update    *protocol.UpdateStatus   `json:"update,omitempty"`   // nil: none
-	Settings  *protocol.SettingsStatus `json:"settings,omitempty"` // nil: the agent takes none from the cloud
+	Version     string                   `json:"version"`
+	StartedAt   time.Time                `json:"startedAt"` // by the agent's clock
+	Inventory   protocol.Inventory       `json:"inventory"`
+	SelfTest    []protocol.SelfTest      `json:"selfTest"`
+	KeyEpoch    uint64                   `json:"keyEpoch"`              // of the grant keys in use
+	BrokerEpoch *uint64                  `json:"brokerEpoch,omitempty"` // of the list of brokers in use; nil: the agent takes none
+	Update      *protocol.UpdateStatus   `json:"update,omitempty"`      // nil: none
+	Settings    *protocol.SettingsStatus `json:"settings,omitempty"`    // nil: the agent takes none from the cloud
 }
 
 // Option is a leaf of an air conditioner's option tree.

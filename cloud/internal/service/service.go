@@ -123,6 +123,9 @@ func New(ctx context.Context, settings config.Settings, log *slog.Logger, now fu
 	if err := s.lockBroker(ctx); err != nil {
 		return nil, err
 	}
+	if err := postgres.PutBrokerList(ctx, s.db.Pool, settings.MQTT.AgentBrokerURLs()); err != nil {
+		return nil, fmt.Errorf("store the brokers of agents: %w", err)
+	}
 	return s, errors.Join(s.listen(), s.wire())
 }
 

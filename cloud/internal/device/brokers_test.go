@@ -1,0 +1,67 @@
+package device_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/yeolda/yeolda/cloud/internal/device"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// TestListOfBrokers: an agent that takes lists of brokers gets the last one until its status names it.
+func TestListOfBrokers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.SigningKey = func(context.Context, uint64) (ed25519.PrivateKey, error) { return grantKey, nil }
+	var sent []protocol.BrokerList
+	f.Send = func(to protocol.Peer, m protocol.Message) error {
+		list := m.(protocol.BrokerList)
+		if err := list.Verify(grantKey.Public().(ed25519.PublicKey)); err != nil || to.Agent != agent("gangnam") {
+			t.Errorf("a list for %v: %v", to.Agent, err)
+		}
+		list.Signature = ""
+		sent = append(sent, list)
+		return nil
+	}
+	// report returns what an agent gets that uses the list of an epoch; nil: that takes none.
+	report := func(epoch *uint64) []protocol.BrokerList {
+		t.Helper()
+		sent = nil
+		err := f.Announced(t.Context(), []device.Announcement{{Agent: agent("gangnam"), Online: true, Status: &protocol.Status{
+			State: protocol.Online, BootID: "boot", StartedAt: f.now, Inventory: &protocol.Inventory{}, BrokerEpoch: epoch}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sent
+	}
+	put := func(brokers ...string) {
+		t.Helper()
+		for range 2 { // replicas
+			if err := postgres.PutBrokerList(t.Context(), f.db.Pool, brokers); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := func(got []protocol.BrokerList, lists ...protocol.BrokerList) {
+		t.Helper()
+		if diff := cmp.Diff(lists, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+
+	put()
+	want(report(new(uint64)))
+	put("wss://a/mqtt", "wss://b/mqtt")
+	want(report(nil))
+	first := protocol.BrokerList{Epoch: 1, Brokers: []string{"wss://a/mqtt", "wss://b/mqtt"}}
+	want(report(new(uint64)), first)
+	want(report(new(uint64)), first)
+	want(report(new(uint64(1))))
+	put()
+	want(report(new(uint64(1))), protocol.BrokerList{Epoch: 2, Brokers: []string{}})
+	want(report(new(uint64(2))))
+}
