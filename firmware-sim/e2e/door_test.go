@@ -119,7 +119,7 @@ func runLightAgent(t *testing.T, s *world.Stack, branch string) *light.Fleet {
 	t.Helper()
 	seed := sha256.Sum256([]byte("yeolda demo grant signing key"))
 	fleet, err := light.New(light.Config{
-		Broker: netip.MustParseAddrPort(s.MQTTAt), Version: "1",
+		Brokers: []netip.AddrPort{netip.MustParseAddrPort(s.MQTTAt)}, Version: "1",
 		GrantKeys: []ed25519.PublicKey{ed25519.NewKeyFromSeed(seed[:]).Public().(ed25519.PublicKey)},
 		Agents:    []light.Identity{{Branch: branch, Password: fleetconfig.DemoPassword(branch)}},
 	})

@@ -172,7 +172,7 @@ func (m *fleetMeasurement) run(ctx context.Context, simulator string) error {
 		return err
 	}
 	began := time.Now()
-	swarm, err := startSwarm(ctx, simulator, m.stack.MQTTAt, m.agents)
+	swarm, err := startSwarm(ctx, simulator, []string{m.stack.MQTTAt}, m.agents)
 	if err != nil {
 		return err
 	}

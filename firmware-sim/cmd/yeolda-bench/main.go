@@ -50,6 +50,7 @@ func main() {
 		sizes, err = parseSizes(list)
 		return err
 	})
+	pooled := flag.Int("pool", 0, "measure three services whose brokers form a pool with so many light agents, and nothing else")
 	bought := flag.Bool("purchases", false, "measure what a purchase costs, and nothing else")
 	constant := flag.Bool("floor", false, "answer an unlock's requests with constants, and nothing else (the bench does this in a second process)")
 	flag.Parse()
@@ -64,6 +65,11 @@ func main() {
 	if sizes != nil {
 		measure = func(ctx context.Context, dir string, log io.Writer) error {
 			return benchmarkFleet(ctx, *root, dir, *file, sizes, log)
+		}
+	}
+	if *pooled > probes {
+		measure = func(ctx context.Context, dir string, log io.Writer) error {
+			return benchmarkPool(ctx, *root, dir, *file, *pooled, log)
 		}
 	}
 	if *bought {
@@ -113,6 +119,13 @@ func benchmarkFleet(ctx context.Context, root, dir, file string, sizes []int, lo
 		p.Notes = append(p.Notes, "Not everything could be measured in this run: "+failed.Error())
 	}
 	return finish(&p, file, failed)
+}
+
+// benchmarkPool measures a pool of embedded brokers.
+func benchmarkPool(ctx context.Context, root, dir, file string, agents int, log io.Writer) error {
+	p := part.Part{Name: "pool", Title: "Three services, one pool of brokers", Machine: part.Machine(), Began: time.Now().UTC().Truncate(time.Second),
+		Repeat: fmt.Sprintf("go run ./firmware-sim/cmd/yeolda-bench -pool %d -json docs/proof/parts/pool.json", agents)}
+	return finish(&p, file, pool(ctx, root, dir, agents, log, &p))
 }
 
 // benchmarkPurchases measures what a purchase costs.

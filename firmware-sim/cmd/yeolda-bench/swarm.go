@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -41,6 +42,7 @@ func openFiles() int {
 // swarm is a fleet of light agents in several processes, each with as many as its open files allow. The first agents run
 // in this process.
 type swarm struct {
+	config  light.Config
 	probe0  *light.Fleet
 	names   []string
 	end     context.CancelFunc
@@ -59,20 +61,24 @@ type worker struct {
 	err   error
 }
 
-func startSwarm(ctx context.Context, simulator, broker string, agents int) (*swarm, error) {
-	address, err := netip.ParseAddrPort(broker)
-	if err != nil {
-		return nil, err
-	}
+func startSwarm(ctx context.Context, simulator string, brokers []string, agents int) (*swarm, error) {
 	seed := sha256.Sum256([]byte("yeolda demo grant signing key"))
-	config := light.Config{Broker: address, Version: "bench",
+	config := light.Config{Version: "bench",
 		GrantKeys: []ed25519.PublicKey{ed25519.NewKeyFromSeed(seed[:]).Public().(ed25519.PublicKey)}}
-	s := &swarm{ended: make(chan error, 1)}
+	for _, broker := range brokers {
+		address, err := netip.ParseAddrPort(broker)
+		if err != nil {
+			return nil, err
+		}
+		config.Brokers = append(config.Brokers, address)
+	}
+	s := &swarm{config: config, ended: make(chan error, 1)}
 	for n := range probes {
 		name := fleetconfig.FleetName(n + 1)
 		s.names = append(s.names, name)
 		config.Agents = append(config.Agents, light.Identity{Branch: name, Password: fleetconfig.DemoPassword(name)})
 	}
+	var err error
 	if s.probe0, err = light.New(config); err != nil {
 		return nil, err
 	}
@@ -81,7 +87,7 @@ func startSwarm(ctx context.Context, simulator, broker string, agents int) (*swa
 	go func() { s.ended <- s.probe0.Run(running) }()
 	each := openFiles() - filesOfGenerator
 	for first := probes; first < agents; first += each {
-		w, err := startWorker(simulator, broker, first, min(each, agents-first))
+		w, err := startWorker(simulator, strings.Join(brokers, ","), first, min(each, agents-first))
 		if err != nil {
 			s.stop()
 			return nil, err
@@ -91,9 +97,9 @@ func startSwarm(ctx context.Context, simulator, broker string, agents int) (*swa
 	return s, nil
 }
 
-func startWorker(simulator, broker string, first, agents int) (*worker, error) {
+func startWorker(simulator, brokers string, first, agents int) (*worker, error) {
 	w := &worker{agents: agents, done: make(chan struct{}), process: exec.Command(simulator, "fleet", "--light", //nolint:noctx // stop ends it
-		"--first", strconv.Itoa(first+1), "--agents", strconv.Itoa(agents), "--mqtt-addr", broker)}
+		"--first", strconv.Itoa(first+1), "--agents", strconv.Itoa(agents), "--mqtt-addr", brokers)}
 	w.process.Stderr = os.Stderr
 	w.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := w.process.StdoutPipe()

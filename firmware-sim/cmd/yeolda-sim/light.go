@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"os"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,18 +32,11 @@ func (c *fleetCommand) runLight(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	broker, err := c.broker()
+	brokers, err := c.brokers(ctx)
 	if err != nil {
 		return err
 	}
-	if broker.Scheme != "mqtt" {
-		return errors.New("light agents use mqtt:// only")
-	}
-	address, err := resolve(ctx, broker.Host)
-	if err != nil {
-		return err
-	}
-	config := light.Config{Broker: address, First: c.First - 1, GrantKeys: []ed25519.PublicKey{key}, Version: "1.0.0+sim." + release()}
+	config := light.Config{Brokers: brokers, First: c.First - 1, GrantKeys: []ed25519.PublicKey{key}, Version: "1.0.0+sim." + release()}
 	for n := c.First; n < c.First+c.Agents; n++ {
 		name := fleetconfig.FleetName(n)
 		config.Agents = append(config.Agents, light.Identity{Branch: name, Password: fleetconfig.DemoPassword(name)})
@@ -71,6 +66,29 @@ func (c *fleetCommand) runLight(ctx context.Context) error {
 		}
 	})
 	return g.Wait()
+}
+
+// brokers returns the brokers of a pool, or the only one.
+func (c *fleetCommand) brokers(ctx context.Context) (brokers []netip.AddrPort, err error) {
+	for addr := range strings.SplitSeq(c.MQTTAddr, ",") {
+		one := c.connection
+		one.MQTTAddr = addr
+		broker, err := one.broker()
+		if err != nil {
+			return nil, err
+		}
+		if broker.Scheme != "mqtt" {
+			return nil, errors.New("light agents use mqtt:// only")
+		}
+		address, err := resolve(ctx, broker.Host)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(brokers, address) {
+			brokers = append(brokers, address)
+		}
+	}
+	return brokers, nil
 }
 
 // resolve returns the IPv4 address of a broker.

@@ -30,7 +30,7 @@ import (
 // connection holds the settings that all commands share.
 type connection struct {
 	Addr      string   `env:"YEOLDA_SIM_ADDR" default:"127.0.0.1:8070" help:"Address of the panel."`
-	MQTTAddr  string   `name:"mqtt-addr" env:"YEOLDA_MQTT_ADDR" default:"127.0.0.1:1883" help:"The service's embedded broker."`
+	MQTTAddr  string   `name:"mqtt-addr" env:"YEOLDA_MQTT_ADDR" default:"127.0.0.1:1883" help:"The service's embedded broker; fleet --light takes those of a pool, with commas."`
 	BrokerURL *url.URL `env:"YEOLDA_BROKER_URL" help:"External broker (mqtt:// or mqtts://), used in place of the embedded one."`
 	GrantKey  string   `env:"YEOLDA_GRANT_PUBLIC_KEY" default:"${grantKey}" help:"Public key that signs grants (Ed25519, base64)."`
 	ReadyFile string   `hidden:"" help:"Written with the panel's address once it listens."`

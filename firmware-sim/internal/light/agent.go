@@ -46,6 +46,7 @@ type agent struct {
 	socket     int32  // -1: none
 	lastID     uint16 // of a packet
 	pacer      pacer
+	broker     uint8 // place of the broker to try in the agent's order
 
 	began       time.Duration // when the connection became usable
 	limit       time.Duration // end of the current phase
@@ -435,5 +436,8 @@ func (a *agent) end(now time.Duration, err error) {
 	}
 	a.queue = append(queue, a.queue...)
 	a.unacked, a.partial, a.phase = nil, nil, waiting
+	if !errors.Is(err, errTakenOver) {
+		a.broker++
+	}
 	a.limit = now + a.pacer.next(used, reached, err)
 }

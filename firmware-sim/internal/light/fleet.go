@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync/atomic"
@@ -17,8 +18,8 @@ const MaxAgents = 1 << 20
 
 // Config configures a fleet.
 type Config struct {
-	Broker    netip.AddrPort
-	First     int // index of the first agent among all fleets of the machine; it decides the addresses
+	Brokers   []netip.AddrPort // of a pool, at least one
+	First     int              // index of the first agent among all fleets of the machine; it decides the addresses
 	Agents    []Identity
 	GrantKeys []ed25519.PublicKey
 	Version   string
@@ -57,8 +58,13 @@ type Fleet struct {
 
 // New returns a fleet.
 func New(config Config) (*Fleet, error) {
-	if !config.Broker.Addr().Unmap().Is4() {
-		return nil, fmt.Errorf("light: the broker's address %s is not an IPv4 address", config.Broker)
+	if len(config.Brokers) == 0 || len(config.Brokers) > protocol.MaxBrokers {
+		return nil, fmt.Errorf("light: %d brokers, want 1 to %d", len(config.Brokers), protocol.MaxBrokers)
+	}
+	for _, broker := range config.Brokers {
+		if !broker.Addr().Unmap().Is4() {
+			return nil, fmt.Errorf("light: the broker's address %s is not an IPv4 address", broker)
+		}
 	}
 	if config.First < 0 || config.First+len(config.Agents) > MaxAgents {
 		return nil, fmt.Errorf("light: more than %d agents", MaxAgents)
@@ -86,6 +92,19 @@ func (f *Fleet) Stats() Stats {
 		s.Problem = *problem
 	}
 	return s
+}
+
+// Broker returns the broker that the agent of a branch tries first, second and so on.
+func (c Config) Broker(branch string, attempt int) netip.AddrPort {
+	if len(c.Brokers) == 1 {
+		return c.Brokers[0]
+	}
+	byAddress := make(map[string]netip.AddrPort, len(c.Brokers))
+	for _, broker := range c.Brokers {
+		byAddress["mqtt://"+broker.String()] = broker
+	}
+	order := protocol.BrokerOrder(branch, slices.Collect(maps.Keys(byAddress)))
+	return byAddress[order[attempt%len(order)]]
 }
 
 // Source returns the address of an agent: 127.16.0.0 and those that follow.

@@ -261,7 +261,7 @@ func runReal(t *testing.T, cloud *cloudtest.Cloud, through *tap, site fleetconfi
 func runLight(t *testing.T, cloud *cloudtest.Cloud, through *tap, site fleetconfig.Branch) *light.Fleet {
 	t.Helper()
 	fleet, err := light.New(light.Config{
-		Broker: netip.MustParseAddrPort(through.listener.Addr().String()), GrantKeys: []ed25519.PublicKey{cloud.GrantKey}, Version: "1",
+		Brokers: []netip.AddrPort{netip.MustParseAddrPort(through.listener.Addr().String())}, GrantKeys: []ed25519.PublicKey{cloud.GrantKey}, Version: "1",
 		Agents: []light.Identity{{Branch: site.Branch, Password: site.Password}},
 	})
 	if err != nil {
@@ -371,7 +371,7 @@ func TestLightAgentComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := light.Config{Broker: netip.MustParseAddrPort(through.listener.Addr().String()), GrantKeys: []ed25519.PublicKey{cloud.GrantKey}, Version: "1"}
+	config := light.Config{Brokers: []netip.AddrPort{netip.MustParseAddrPort(through.listener.Addr().String())}, GrantKeys: []ed25519.PublicKey{cloud.GrantKey}, Version: "1"}
 	for _, s := range sites {
 		config.Agents = append(config.Agents, light.Identity{Branch: s.Branch, Password: s.Password})
 	}

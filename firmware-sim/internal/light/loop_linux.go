@@ -144,7 +144,8 @@ func (l *loop) dial(i int) error {
 	a.socket, a.phase, a.limit = int32(socket), dialing, l.clock+connectTimeout //nolint:gosec // a file descriptor
 	a.connection++
 	source := unix.SockaddrInet4{Addr: Source(l.config.First + i).As4()}
-	broker := unix.SockaddrInet4{Addr: l.config.Broker.Addr().Unmap().As4(), Port: int(l.config.Broker.Port())}
+	address := l.config.Broker(a.branch, int(a.broker))
+	broker := unix.SockaddrInet4{Addr: address.Addr().Unmap().As4(), Port: int(address.Port())}
 	err = errors.Join(
 		unix.SetsockoptInt(socket, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
 		// The port is chosen by connect, which considers the broker's address: bind would need a port that is free for all.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -32,6 +33,9 @@ type StackOptions struct {
 	Branches []string
 	// NoSimulator starts no simulator.
 	NoSimulator bool
+	// Replicas is the number of services beside the first one, all with embedded brokers that form a pool. They share the database
+	// of Env.
+	Replicas int
 }
 
 // Stack is the system as `make run` starts it: sandbox, one replica with a private PostgreSQL and the embedded broker, and
@@ -43,11 +47,21 @@ type Stack struct {
 	SimAt     string
 	MetricsAt string
 	MQTTAt    string // host:port
+	Replicas  []StackReplica
 
 	options   StackOptions
 	env       []string
 	mu        sync.Mutex
 	processes map[string]*Process
+}
+
+// StackReplica is a service beside the first one.
+type StackReplica struct {
+	Name   string // of its process
+	API    string // http://…/api
+	MQTTAt string // host:port
+
+	env []string
 }
 
 // Dir is the directory of the stack's data.
@@ -94,10 +108,31 @@ func StartStack(ctx context.Context, options StackOptions) (*Stack, error) {
 		"YEOLDA_STAGE_ORIGIN="+s.SimAt, "YEOLDA_STAGE_PACE=0s",
 	)
 	s.addSettings()
+	if err := s.addReplicas(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
+}
+
+func (s *Stack) addReplicas(ctx context.Context) error {
+	if s.options.Replicas == 0 {
+		return nil
+	}
+	for n := range s.options.Replicas {
+		addresses, err := FreeAddresses(ctx, 3)
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("%s-%d", Service, n+2)
+		s.Replicas = append(s.Replicas, StackReplica{Name: name, API: "http://" + addresses[0] + "/api", MQTTAt: addresses[1], env: append(slices.Clone(s.env),
+			"YEOLDA_HTTP_ADDR="+addresses[0], "YEOLDA_MQTT_ADDR="+addresses[1], "YEOLDA_METRICS_ADDR="+addresses[2],
+			"YEOLDA_BROKER_PEER_URL=mqtt://"+addresses[1], "YEOLDA_DATA_DIR="+filepath.Join(s.options.Dir, name))})
+	}
+	s.env = append(s.env, "YEOLDA_BROKER_PEER_URL=mqtt://"+s.MQTTAt)
+	return nil
 }
 
 func (s *Stack) start(ctx context.Context) error {
@@ -115,6 +150,11 @@ func (s *Stack) start(ctx context.Context) error {
 	}
 	if err := s.Run(ctx, Service, "serve"); err != nil {
 		return err
+	}
+	for _, r := range s.Replicas {
+		if err := s.RunReplica(ctx, r); err != nil {
+			return err
+		}
 	}
 	if s.options.NoSimulator {
 		return nil
@@ -135,13 +175,22 @@ func (s *Stack) Command(ctx context.Context, args ...string) (string, error) {
 
 // Run starts a program, again if it has ended, and waits until it is ready.
 func (s *Stack) Run(ctx context.Context, name string, args ...string) error {
+	return s.run(ctx, name, name, s.env, args...)
+}
+
+// RunReplica starts a replica, again if it has ended, and waits until it is ready.
+func (s *Stack) RunReplica(ctx context.Context, r StackReplica) error {
+	return s.run(ctx, r.Name, Service, r.env, "serve")
+}
+
+func (s *Stack) run(ctx context.Context, name, program string, env []string, args ...string) error {
 	file := filepath.Join(s.options.Dir, name+".ready")
 	_ = os.Remove(file) // an earlier run may have left it
 	p := &Process{
 		Name: name, log: s.options.Log,
 		command: func() *exec.Cmd {
-			command := exec.Command(filepath.Join(s.options.Bin, name), append(args, "--ready-file", file)...) //nolint:noctx // Stop ends it
-			command.Env = s.env
+			command := exec.Command(filepath.Join(s.options.Bin, program), append(args, "--ready-file", file)...) //nolint:noctx // Stop ends it
+			command.Env = env
 			return command
 		},
 		ready: func() bool {
@@ -177,7 +226,11 @@ func (s *Stack) PID(name string) int { return s.process(name).PID() }
 // Stop ends every program, the simulator first. It returns an error if a program had to be killed.
 func (s *Stack) Stop() error {
 	var failures []error
-	for _, name := range []string{Simulator, Service, Sandbox} {
+	names := []string{Simulator}
+	for _, r := range s.Replicas {
+		names = append(names, r.Name)
+	}
+	for _, name := range append(names, Service, Sandbox) {
 		if p := s.process(name); p != nil {
 			failures = append(failures, p.Stop())
 		}
