@@ -20,7 +20,7 @@ import (
 // secrets in the output of the service and the agents, in the metrics and in the answers to other users.
 func TestNoSecretIsLogged(t *testing.T) {
 	logs := new(capture.Output)
-	s, err := world.StartStack(t.Context(), world.StackOptions{Root: root(), Bin: bin, Dir: dataDir(t), Log: logs, Env: map[string]string{
+	s, err := world.StartStack(t.Context(), world.StackOptions{Root: root(), Bin: bin, Dir: dataDir(t), Template: template, Log: logs, Env: map[string]string{
 		"YEOLDA_LOG_LEVEL": "debug", "YEOLDA_LOG_FORMAT": "json", "YEOLDA_RATE_LIMITS": "off",
 	}})
 	if err != nil {

@@ -52,7 +52,7 @@ func TestFleet(t *testing.T) {
 		env["YEOLDA_TLS_CERT"], env["YEOLDA_TLS_KEY"], env["SSL_CERT_FILE"] = certificate, key, certificate
 		fleet = append(fleet, "--broker-url", "mqtts://"+env["YEOLDA_MQTT_TLS_ADDR"])
 	}
-	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Log: fleetLog(t), Branches: []string{branches, filepath.Join(root(), "deploy/demo/branches.yaml")},
+	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Template: template, Log: fleetLog(t), Branches: []string{branches, filepath.Join(root(), "deploy/demo/branches.yaml")},
 		Env: env, SimArgs: []string{"fleet", "--agents", "1"}})
 	if err != nil {
 		t.Fatal(err)

@@ -22,8 +22,8 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// bin is the directory of the programs under test.
-var bin string
+// bin is the directory of the programs under test, and template a data directory with which stacks begin.
+var bin, template string
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
@@ -40,6 +40,11 @@ func TestMain(m *testing.M) {
 		}
 		bin = dir
 		if err := world.Build(context.Background(), root(), dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		template = filepath.Join(dir, "template")
+		if err := world.MakeTemplate(context.Background(), dir, template); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -65,7 +70,7 @@ func startStack(t testing.TB, env map[string]string) *world.Stack {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Env: env, Log: t.Output()})
+	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Template: template, Env: env, Log: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}

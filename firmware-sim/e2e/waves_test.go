@@ -32,7 +32,7 @@ func TestWaves(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
-	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Log: fleetLog(t), Branches: []string{branches, filepath.Join(root(), "deploy/demo/branches.yaml")},
+	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Template: template, Log: fleetLog(t), Branches: []string{branches, filepath.Join(root(), "deploy/demo/branches.yaml")},
 		Env: map[string]string{"YEOLDA_RATE_LIMITS": "off", "YEOLDA_LOG_LEVEL": "warn"}, SimArgs: []string{"fleet", "--agents", "1"}})
 	if err != nil {
 		t.Fatal(err)
