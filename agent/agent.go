@@ -43,6 +43,7 @@ func Run(ctx context.Context, config Config, board Board) error {
 		return err
 	}
 	config = config.withDefaults()
+	config.keepLog()
 	log := config.Logger.With("branch", config.Branch)
 	a := &agent{ctx: ctx, config: config, log: log, bootID: rand.Text(), wake: make(chan struct{}, 1), keys: keyring{file: config.KeyFile, username: config.Username, keys: config.GrantKeys}}
 	a.messages.Log, a.messages.Name = log, "decoding messages"
@@ -74,6 +75,10 @@ func Run(ctx context.Context, config Config, board Board) error {
 	if len(board.Keypads) > 0 && config.PassDir != "" {
 		a.passes = newPasses(a, board)
 	}
+	if a.config.Doctor == nil {
+		a.config.Doctor = func(context.Context) string { return listTests(a.selfTests()) }
+	}
+	a.diagnostics = newDiagnostics(a)
 	a.climate = climate.New(ctx, config.Branch, board.units(), board.sensors(), log)
 
 	a.doors.Relock()
@@ -90,14 +95,17 @@ func Run(ctx context.Context, config Config, board Board) error {
 }
 
 type agent struct {
-	ctx      context.Context // of Run
-	config   Config
-	log      *slog.Logger
-	link     *link.Link
-	doors    *door.Controller
-	climate  *climate.Climate
-	passes   *passes // nil: no keypad is read
-	bootID   string
+	ctx     context.Context // of Run
+	config  Config
+	log     *slog.Logger
+	link    *link.Link
+	doors   *door.Controller
+	climate *climate.Climate
+	passes  *passes // nil: no keypad is read
+	bootID  string
+
+	diagnostics *diagnostics
+
 	keys     keyring
 	brokers  brokerList
 	secrets  *secrets
@@ -118,6 +126,7 @@ func (a *agent) run(ctx context.Context, info link.AgentInfo) error {
 	g.Go(func() error { a.doors.Watch(ctx); return nil })
 	g.Go(func() error { a.measure(ctx); return nil })
 	g.Go(func() error { return a.supervise(ctx) })
+	g.Go(func() error { a.diagnostics.run(ctx); return nil })
 	if a.passes != nil {
 		g.Go(func() error { a.passes.run(ctx); return nil })
 	}
@@ -150,6 +159,8 @@ func (a *agent) receive(m link.Message) {
 		err = dispatch(m, a.rekey)
 	case protocol.KindSettings:
 		err = dispatch(m, a.receiveSettings)
+	case protocol.KindDiagnostics:
+		err = dispatch(m, func(d protocol.Diagnostics) { a.diagnostics.receive(d, a.keys.keys) })
 	case protocol.KindBeacon, protocol.KindPassList, protocol.KindPassAck:
 		err = a.passes.receive(m)
 	case protocol.KindClimateCommand:
@@ -250,6 +261,8 @@ func (a *agent) current() link.Current {
 	if a.brokers.file != "" {
 		c.BrokerEpoch = new(a.brokers.epoch.Load())
 	}
+	diagnostics := a.diagnostics.current()
+	c.Diagnostics = &diagnostics
 	if a.config.Settings != nil {
 		c.Settings = a.config.Settings.Status()
 	}

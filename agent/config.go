@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/agent/internal/link"
+	"github.com/yeolda/yeolda/agent/internal/logtail"
 	"github.com/yeolda/yeolda/agent/internal/pass"
 	"github.com/yeolda/yeolda/agent/settings"
 	"github.com/yeolda/yeolda/protocol"
@@ -51,6 +52,11 @@ type Config struct {
 
 	// Settings keeps the settings that the cloud sends; nil: the agent takes none.
 	Settings *settings.Keeper
+
+	// Tail keeps the lines of Logger, which writes to it, for diagnostics. nil: lines are kept from the start of Run on.
+	Tail *logtail.Tail
+	// Doctor examines the machine for diagnostics and returns the report; it drives nothing. nil: the self-tests are the report.
+	Doctor func(context.Context) string
 
 	Health func(Health) // called every two seconds; may be nil
 	Alive  func()       // called every two seconds while all relay lines respond, to feed a watchdog; may be nil
@@ -120,4 +126,12 @@ func (c Config) withDefaults() Config {
 		c.Alive = func() {}
 	}
 	return c
+}
+
+// keepLog makes the tail of the log, unless there is one.
+func (c *Config) keepLog() {
+	if c.Tail == nil {
+		c.Tail = new(logtail.Tail)
+		c.Logger = slog.New(c.Tail.Handler(c.Logger.Handler()))
+	}
 }

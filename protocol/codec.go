@@ -122,19 +122,13 @@ func checkUUID(name, id string) error {
 
 // Clip turns an arbitrary text, such as a driver's error, into a valid detail: no control characters, bounded length, valid
 // UTF-8.
-func Clip(s string) string {
-	s = strings.Map(func(r rune) rune {
+func Clip(s string) string { return clip(s, maxDetail) }
+
+func clip(s string, limit int) string {
+	return cut(strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0x7f {
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) <= maxDetail {
-		return s
-	}
-	for cut := maxDetail; ; cut-- {
-		if utf8.RuneStart(s[cut]) {
-			return s[:cut]
-		}
-	}
+	}, strings.ToValidUTF8(s, "?")), limit)
 }

@@ -55,8 +55,16 @@ func samples() map[string]Message {
 		"credential-rotate": Rekey{Rotation: sampleNonce},
 		"credential-new": Rekeyed{Rotation: sampleNonce, PublicKey: base64.StdEncoding.EncodeToString(sampleKey.Public().(ed25519.PublicKey)),
 			PasswordHash: base64.StdEncoding.EncodeToString(make([]byte, 32))},
-		"settings":       sampleSettings(),
-		"settings-file":  SettingsFile{Base: 3, Text: sampleSettings().Text},
+		"settings":      sampleSettings(),
+		"settings-file": SettingsFile{Base: 3, Text: sampleSettings().Text},
+		"diagnostics":   sampleDiagnostics(),
+		"diagnostics-log": DiagnosticsLog{Dropped: 3, Lines: []LogLine{
+			{At: at, Level: "INFO", Text: "door request=" + sampleRequest + " device=room_3 outcome=opened"}}},
+		"diagnostics-report": DiagnosticsReport{Request: sampleNonce, Text: "ok    settings     3 doors\n"},
+		"status-with-diagnostics": Status{State: Online, BootID: "b1", Connection: 2,
+			Inventory:   &Inventory{Doors: []Door{}, AirConditioners: []AirConditioner{}, Sensors: []string{}},
+			Diagnostics: &DiagnosticsStatus{Nonce: sampleNonce, Request: sampleNonce},
+		},
 		"heartbeat":      Heartbeat{BootID: "b1", Connection: 2, UptimeMs: 65000},
 		"status-offline": Status{State: Offline, BootID: "b1", Connection: 2},
 		"status-online": Status{State: Online, BootID: "b1", Connection: 2, AgentVersion: "1.0.0", StartedAt: at,
@@ -127,6 +135,12 @@ func decodeAs(m Message, payload []byte) (Message, error) {
 		return Decode[Settings](payload)
 	case SettingsFile:
 		return Decode[SettingsFile](payload)
+	case Diagnostics:
+		return Decode[Diagnostics](payload)
+	case DiagnosticsLog:
+		return Decode[DiagnosticsLog](payload)
+	case DiagnosticsReport:
+		return Decode[DiagnosticsReport](payload)
 	case Heartbeat:
 		return Decode[Heartbeat](payload)
 	case Status:

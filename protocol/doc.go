@@ -123,6 +123,25 @@
 // An agent is set up with the address of one broker. If the cloud has several, it sends the [BrokerList]; the agent then connects to
 // the one that its branch prefers, and continues with the next when that is away.
 //
+// # Diagnostics
+//
+// An operator may look at the log of an agent for ten minutes, without access to the machine:
+//
+//	cloud                                             agent
+//	  │       status {diagnostics: {nonce}}             │
+//	  │◄────────────────────────────────────────────────┤
+//	  │  diagnostics {nonce, request, seconds, ...}     │
+//	  ├────────────────────────────────────────────────►│  nonce unused? signature right? new nonce, window open
+//	  │       status {diagnostics: {nonce, request}}    │
+//	  │◄────────────────────────────────────────────────┤
+//	  │                 diagnostics/log {lines}         │
+//	  │◄────────────────────────────────────────────────┤  the newest lines, then once a second what follows
+//	  │                 diagnostics/report {text}       │
+//	  │◄────────────────────────────────────────────────┤  if asked for: the report of the doctor
+//
+// Outside a window the agent sends no line. Lines never displace other messages: they wait while the connection is busy, and
+// those that are too many are counted.
+//
 // # Grant keys
 //
 // The agent accepts grants signed with the keys of its credential, or of the [KeyList] with the highest epoch that it has

@@ -46,6 +46,8 @@ type Status struct {
 	Update *UpdateStatus `json:"update,omitempty"`
 	// Settings is nil if the agent takes no settings from the cloud.
 	Settings *SettingsStatus `json:"settings,omitempty"`
+	// Diagnostics is nil if the agent opens no window of diagnostics.
+	Diagnostics *DiagnosticsStatus `json:"diagnostics,omitempty"`
 	// SealKey is the agent's X25519 public key (base64, standard, with padding), to which the key of the one-time codes is
 	// sealed; see PassList. It is empty if the agent judges no passes.
 	SealKey string         `json:"sealKey,omitempty"`
@@ -130,6 +132,9 @@ func (m Status) Validate() error {
 	}
 	if m.Settings != nil {
 		err = errors.Join(err, m.Settings.validate())
+	}
+	if m.Diagnostics != nil {
+		err = errors.Join(err, m.Diagnostics.validate())
 	}
 	if m.SealKey != "" {
 		err = errors.Join(err, checkBytes("sealKey", m.SealKey, sealKeySize))

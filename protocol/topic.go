@@ -16,30 +16,33 @@ type Kind string
 
 // The kinds of messages.
 const (
-	KindDoorAsk         Kind = "door/ask"
-	KindDoorClaim       Kind = "door/claim"
-	KindDoorGrant       Kind = "door/grant"
-	KindDoorDeny        Kind = "door/deny"
-	KindDoorResult      Kind = "door/result"
-	KindClimateCommand  Kind = "climate/command"
-	KindClimateResult   Kind = "climate/result"
-	KindSensorsRead     Kind = "sensors/read"
-	KindSensorsReadings Kind = "sensors/readings"
-	KindKeys            Kind = "keys"
-	KindBrokers         Kind = "brokers"
-	KindUpdate          Kind = "update"
-	KindRekey           Kind = "credential/rotate"
-	KindRekeyed         Kind = "credential/new"
-	KindSettings        Kind = "settings"
-	KindSettingsFile    Kind = "settings/file"
-	KindStatus          Kind = "status"
-	KindHeartbeat       Kind = "heartbeat"
-	KindTelemetry       Kind = "telemetry"
-	KindBeacon          Kind = "beacon"
-	KindPassList        Kind = "passes/list"
-	KindPassApplied     Kind = "passes/applied"
-	KindPassEntry       Kind = "passes/entry"
-	KindPassAck         Kind = "passes/ack"
+	KindDoorAsk           Kind = "door/ask"
+	KindDoorClaim         Kind = "door/claim"
+	KindDoorGrant         Kind = "door/grant"
+	KindDoorDeny          Kind = "door/deny"
+	KindDoorResult        Kind = "door/result"
+	KindClimateCommand    Kind = "climate/command"
+	KindClimateResult     Kind = "climate/result"
+	KindSensorsRead       Kind = "sensors/read"
+	KindSensorsReadings   Kind = "sensors/readings"
+	KindKeys              Kind = "keys"
+	KindBrokers           Kind = "brokers"
+	KindUpdate            Kind = "update"
+	KindRekey             Kind = "credential/rotate"
+	KindRekeyed           Kind = "credential/new"
+	KindSettings          Kind = "settings"
+	KindSettingsFile      Kind = "settings/file"
+	KindDiagnostics       Kind = "diagnostics"
+	KindDiagnosticsLog    Kind = "diagnostics/log"
+	KindDiagnosticsReport Kind = "diagnostics/report"
+	KindStatus            Kind = "status"
+	KindHeartbeat         Kind = "heartbeat"
+	KindTelemetry         Kind = "telemetry"
+	KindBeacon            Kind = "beacon"
+	KindPassList          Kind = "passes/list"
+	KindPassApplied       Kind = "passes/applied"
+	KindPassEntry         Kind = "passes/entry"
+	KindPassAck           Kind = "passes/ack"
 )
 
 type rule struct {
@@ -68,6 +71,9 @@ var rules = [...]rule{
 	{kind: KindRekeyed, fromAgent: true, qos: 1, own: true},
 	{kind: KindSettings, own: true},
 	{kind: KindSettingsFile, fromAgent: true, qos: 1, own: true},
+	{kind: KindDiagnostics, own: true},
+	{kind: KindDiagnosticsLog, fromAgent: true, qos: 1, own: true},
+	{kind: KindDiagnosticsReport, fromAgent: true, qos: 1, own: true},
 	{kind: KindStatus, fromAgent: true, qos: 1, retained: true},
 	{kind: KindHeartbeat, fromAgent: true, qos: 1},
 	{kind: KindTelemetry, fromAgent: true, qos: 1},

@@ -107,6 +107,40 @@ type AgentCredential struct {
 	Version *string `json:"version"`
 }
 
+// AgentDiagnostics defines model for AgentDiagnostics.
+type AgentDiagnostics struct {
+	// Doctor null: it was not requested.
+	Doctor *DoctorReport `json:"doctor"`
+
+	// Log Parts of the log in the order in which they arrived: the newest lines before the window, then those that follow. Up to a megabyte is kept.
+	Log []AgentLog `json:"log"`
+
+	// Next The parameter after of the next request.
+	Next   int  `json:"next"`
+	Online bool `json:"online"`
+
+	// Supported false: the version of the agent is too old, or it was never connected.
+	Supported bool `json:"supported"`
+
+	// Window The last one of the past hour.
+	Window *DiagnosticsWindow `json:"window"`
+}
+
+// AgentLog defines model for AgentLog.
+type AgentLog struct {
+	// Dropped Lines before these that were too many to send.
+	Dropped int `json:"dropped"`
+	Lines   []struct {
+		// At The agent's clock, which may be wrong.
+		At    *string `json:"at"`
+		Level string  `json:"level"`
+
+		// Text The message and its attributes (key=value).
+		Text string `json:"text"`
+	} `json:"lines"`
+	ReceivedAt string `json:"receivedAt"`
+}
+
 // AgentSettings defines model for AgentSettings.
 type AgentSettings struct {
 	CreatedAt string  `json:"createdAt"`
@@ -882,6 +916,19 @@ type DeviceOverview struct {
 	Version         *string           `json:"version"`
 }
 
+// DiagnosticsWindow defines model for DiagnosticsWindow.
+type DiagnosticsWindow struct {
+	EndsAt   string `json:"endsAt"`
+	Open     bool   `json:"open"`
+	OpenedAt string `json:"openedAt"`
+
+	// OpenedBy Of the last request.
+	OpenedBy string `json:"openedBy"`
+
+	// Received The agent has received the last request since it started.
+	Received bool `json:"received"`
+}
+
 // Discrepancy defines model for Discrepancy.
 type Discrepancy struct {
 	Detail     string     `json:"detail"`
@@ -891,6 +938,14 @@ type Discrepancy struct {
 	OrderID    string     `json:"orderId"`
 	Resolution *string    `json:"resolution"`
 	ResolvedAt *time.Time `json:"resolvedAt"`
+}
+
+// DoctorReport defines model for DoctorReport.
+type DoctorReport struct {
+	// Report Text in lines; null: it has not arrived.
+	Report      *string `json:"report"`
+	ReportedAt  *string `json:"reportedAt"`
+	RequestedAt string  `json:"requestedAt"`
 }
 
 // Door defines model for Door.
@@ -2894,6 +2949,17 @@ type SlotsV1Params struct {
 	BaseHour string     `form:"base_hour" json:"base_hour"`
 }
 
+// ShowAgentDiagnosticsParams defines parameters for ShowAgentDiagnostics.
+type ShowAgentDiagnosticsParams struct {
+	After *int `form:"after,omitempty" json:"after,omitempty"`
+}
+
+// OpenAgentDiagnosticsJSONBody defines parameters for OpenAgentDiagnostics.
+type OpenAgentDiagnosticsJSONBody struct {
+	// Doctor The agent examines its machine, too, and sends the report.
+	Doctor *bool `json:"doctor,omitempty"`
+}
+
 // ChangeAgentSettingsJSONBody defines parameters for ChangeAgentSettings.
 type ChangeAgentSettingsJSONBody struct {
 	// Base The last version that the author knew; 0 if there was none.
@@ -3259,6 +3325,9 @@ type ConfirmPaymentJSONRequestBody = ConfirmRequest
 
 // HoldJSONRequestBody defines body for Hold for application/json ContentType.
 type HoldJSONRequestBody = HoldRequest
+
+// OpenAgentDiagnosticsJSONRequestBody defines body for OpenAgentDiagnostics for application/json ContentType.
+type OpenAgentDiagnosticsJSONRequestBody OpenAgentDiagnosticsJSONBody
 
 // ChangeAgentSettingsJSONRequestBody defines body for ChangeAgentSettings for application/json ContentType.
 type ChangeAgentSettingsJSONRequestBody ChangeAgentSettingsJSONBody
@@ -3934,6 +4003,25 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v2/admin/agents/{username}/activate (the `ActivateAgent` operationId).
 	ActivateAgent(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowAgentDiagnostics The log of an agent in its last window of diagnostics, and the report of its doctor. They are kept for an hour.
+	//
+	// Corresponds with GET /v2/admin/agents/{username}/diagnostics (the `ShowAgentDiagnostics` operationId).
+	ShowAgentDiagnostics(ctx context.Context, username string, params *ShowAgentDiagnosticsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// OpenAgentDiagnosticsWithBody Have an agent send its log for ten minutes from now on. Repeat it to extend the window. An agent that is not connected begins when it is.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v2/admin/agents/{username}/diagnostics (the `OpenAgentDiagnostics` operationId).
+	OpenAgentDiagnosticsWithBody(ctx context.Context, username string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// OpenAgentDiagnostics Have an agent send its log for ten minutes from now on. Repeat it to extend the window. An agent that is not connected begins when it is.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v2/admin/agents/{username}/diagnostics (the `OpenAgentDiagnostics` operationId).
+	OpenAgentDiagnostics(ctx context.Context, username string, body OpenAgentDiagnosticsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RotateAgent Replace the secrets of a credential by new ones that its agent makes, as soon as it is connected. A copy of the old ones cannot connect any more.
 	//
@@ -5719,6 +5807,55 @@ func (c *Client) RevokeAgent(ctx context.Context, username string, reqEditors ..
 // Corresponds with POST /v2/admin/agents/{username}/activate (the `ActivateAgent` operationId).
 func (c *Client) ActivateAgent(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewActivateAgentRequest(c.Server, username)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowAgentDiagnostics The log of an agent in its last window of diagnostics, and the report of its doctor. They are kept for an hour.
+//
+// Corresponds with GET /v2/admin/agents/{username}/diagnostics (the `ShowAgentDiagnostics` operationId).
+func (c *Client) ShowAgentDiagnostics(ctx context.Context, username string, params *ShowAgentDiagnosticsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowAgentDiagnosticsRequest(c.Server, username, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// OpenAgentDiagnosticsWithBody Have an agent send its log for ten minutes from now on. Repeat it to extend the window. An agent that is not connected begins when it is.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v2/admin/agents/{username}/diagnostics (the `OpenAgentDiagnostics` operationId).
+func (c *Client) OpenAgentDiagnosticsWithBody(ctx context.Context, username string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewOpenAgentDiagnosticsRequestWithBody(c.Server, username, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// OpenAgentDiagnostics Have an agent send its log for ten minutes from now on. Repeat it to extend the window. An agent that is not connected begins when it is.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v2/admin/agents/{username}/diagnostics (the `OpenAgentDiagnostics` operationId).
+func (c *Client) OpenAgentDiagnostics(ctx context.Context, username string, body OpenAgentDiagnosticsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewOpenAgentDiagnosticsRequest(c.Server, username, body)
 	if err != nil {
 		return nil, err
 	}
@@ -9854,6 +9991,114 @@ func NewActivateAgentRequest(server string, username string) (*http.Request, err
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewShowAgentDiagnosticsRequest constructs an http.Request for the ShowAgentDiagnostics method
+func NewShowAgentDiagnosticsRequest(server string, username string, params *ShowAgentDiagnosticsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "username", username, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/agents/%s/diagnostics", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewOpenAgentDiagnosticsRequest calls the generic OpenAgentDiagnostics builder with application/json body
+func NewOpenAgentDiagnosticsRequest(server string, username string, body OpenAgentDiagnosticsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewOpenAgentDiagnosticsRequestWithBody(server, username, "application/json", bodyReader)
+}
+
+// NewOpenAgentDiagnosticsRequestWithBody constructs an http.Request for the OpenAgentDiagnostics method, with any body, and a specified content type
+func NewOpenAgentDiagnosticsRequestWithBody(server string, username string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "username", username, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/agents/%s/diagnostics", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -16424,6 +16669,27 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v2/admin/agents/{username}/activate (the `ActivateAgent` operationId).
 	ActivateAgentWithResponse(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*ActivateAgentResponse, error)
 
+	// ShowAgentDiagnosticsWithResponse The log of an agent in its last window of diagnostics, and the report of its doctor. They are kept for an hour.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v2/admin/agents/{username}/diagnostics (the `ShowAgentDiagnostics` operationId).
+	ShowAgentDiagnosticsWithResponse(ctx context.Context, username string, params *ShowAgentDiagnosticsParams, reqEditors ...RequestEditorFn) (*ShowAgentDiagnosticsResponse, error)
+
+	// OpenAgentDiagnosticsWithBodyWithResponse Have an agent send its log for ten minutes from now on. Repeat it to extend the window. An agent that is not connected begins when it is.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/agents/{username}/diagnostics (the `OpenAgentDiagnostics` operationId).
+	OpenAgentDiagnosticsWithBodyWithResponse(ctx context.Context, username string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*OpenAgentDiagnosticsResponse, error)
+
+	// OpenAgentDiagnosticsWithResponse Have an agent send its log for ten minutes from now on. Repeat it to extend the window. An agent that is not connected begins when it is.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/admin/agents/{username}/diagnostics (the `OpenAgentDiagnostics` operationId).
+	OpenAgentDiagnosticsWithResponse(ctx context.Context, username string, body OpenAgentDiagnosticsJSONRequestBody, reqEditors ...RequestEditorFn) (*OpenAgentDiagnosticsResponse, error)
+
 	// RotateAgentWithResponse Replace the secrets of a credential by new ones that its agent makes, as soon as it is connected. A copy of the old ones cannot connect any more.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -18382,6 +18648,54 @@ func (r ActivateAgentResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ActivateAgentResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ShowAgentDiagnosticsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *struct {
+		Data AgentDiagnostics `json:"data"`
+	}
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowAgentDiagnosticsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowAgentDiagnosticsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type OpenAgentDiagnosticsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NoData
+}
+
+// Status returns HTTPResponse.Status
+func (r OpenAgentDiagnosticsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r OpenAgentDiagnosticsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -22108,6 +22422,45 @@ func (c *ClientWithResponses) ActivateAgentWithResponse(ctx context.Context, use
 	return ParseActivateAgentResponse(rsp)
 }
 
+// ShowAgentDiagnosticsWithResponse The log of an agent in its last window of diagnostics, and the report of its doctor. They are kept for an hour.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v2/admin/agents/{username}/diagnostics (the `ShowAgentDiagnostics` operationId).
+func (c *ClientWithResponses) ShowAgentDiagnosticsWithResponse(ctx context.Context, username string, params *ShowAgentDiagnosticsParams, reqEditors ...RequestEditorFn) (*ShowAgentDiagnosticsResponse, error) {
+	rsp, err := c.ShowAgentDiagnostics(ctx, username, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowAgentDiagnosticsResponse(rsp)
+}
+
+// OpenAgentDiagnosticsWithBodyWithResponse Have an agent send its log for ten minutes from now on. Repeat it to extend the window. An agent that is not connected begins when it is.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/agents/{username}/diagnostics (the `OpenAgentDiagnostics` operationId).
+func (c *ClientWithResponses) OpenAgentDiagnosticsWithBodyWithResponse(ctx context.Context, username string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*OpenAgentDiagnosticsResponse, error) {
+	rsp, err := c.OpenAgentDiagnosticsWithBody(ctx, username, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseOpenAgentDiagnosticsResponse(rsp)
+}
+
+// OpenAgentDiagnosticsWithResponse Have an agent send its log for ten minutes from now on. Repeat it to extend the window. An agent that is not connected begins when it is.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/admin/agents/{username}/diagnostics (the `OpenAgentDiagnostics` operationId).
+func (c *ClientWithResponses) OpenAgentDiagnosticsWithResponse(ctx context.Context, username string, body OpenAgentDiagnosticsJSONRequestBody, reqEditors ...RequestEditorFn) (*OpenAgentDiagnosticsResponse, error) {
+	rsp, err := c.OpenAgentDiagnostics(ctx, username, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseOpenAgentDiagnosticsResponse(rsp)
+}
+
 // RotateAgentWithResponse Replace the secrets of a credential by new ones that its agent makes, as soon as it is connected. A copy of the old ones cannot connect any more.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -25193,6 +25546,60 @@ func ParseActivateAgentResponse(rsp *http.Response) (*ActivateAgentResponse, err
 	}
 
 	response := &ActivateAgentResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NoData
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseShowAgentDiagnosticsResponse parses an HTTP response from a ShowAgentDiagnosticsWithResponse call
+func ParseShowAgentDiagnosticsResponse(rsp *http.Response) (*ShowAgentDiagnosticsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowAgentDiagnosticsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest struct {
+			Data AgentDiagnostics `json:"data"`
+		}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseOpenAgentDiagnosticsResponse parses an HTTP response from a OpenAgentDiagnosticsWithResponse call
+func ParseOpenAgentDiagnosticsResponse(rsp *http.Response) (*OpenAgentDiagnosticsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &OpenAgentDiagnosticsResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

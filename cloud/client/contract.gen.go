@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "e9ff9ea2a8f46cb70744ae807fad06810abfdf2cf2889d2073af1dd6627420ec"
+const Contract = "5e4d2fcb704e28a7077aeff42333b7678ca87c7bb79cbe42ddd5d93be3dbd4d5"

@@ -77,6 +77,11 @@ func TestReplacedPi(t *testing.T) {
 	if !press("front") {
 		t.Fatal("the old Pi does not open the front door")
 	}
+	for _, c := range []struct{ command, part string }{{"doctor", "ok    relay front_1\n"}, {"logs", "outcome=opened"}} {
+		if out, err := s.Command(t.Context(), "agent", c.command, old); err != nil || !strings.Contains(out, c.part) {
+			t.Errorf("yeolda agent %s: got %q, %v, want %q in it", c.command, out, err, c.part)
+		}
+	}
 
 	before() // it dies
 	began := time.Now()

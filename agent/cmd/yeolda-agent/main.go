@@ -16,7 +16,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/yeolda/yeolda/agent/internal/config"
-	"github.com/yeolda/yeolda/agent/internal/doctor"
 	"github.com/yeolda/yeolda/agent/internal/enroll"
 	"github.com/yeolda/yeolda/agent/internal/link"
 )
@@ -112,7 +111,7 @@ var errUnwell = errors.New("the machine needs attention")
 // Run examines the machine.
 func (c *doctorCommand) Run(ctx context.Context) error {
 	c.usePackaged()
-	d := doctor.Doctor{Root: os.DirFS("/"), SettingsFile: c.settingsInUse(), CredentialsFile: c.Credentials, Now: certificateTime(c.files), Out: os.Stdout}
+	d := c.doctor(os.Stdout)
 	if n := d.Examine(ctx); n > 0 {
 		return fmt.Errorf("%w: %d failures", errUnwell, n)
 	}

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -18,6 +20,7 @@ import (
 	"github.com/yeolda/yeolda/agent/internal/config"
 	"github.com/yeolda/yeolda/agent/internal/doctor"
 	"github.com/yeolda/yeolda/agent/internal/link"
+	"github.com/yeolda/yeolda/agent/internal/logtail"
 	"github.com/yeolda/yeolda/agent/internal/rpi"
 	"github.com/yeolda/yeolda/agent/internal/systemd"
 	cloudsettings "github.com/yeolda/yeolda/agent/settings"
@@ -49,6 +52,8 @@ func (c *runCommand) Run(ctx context.Context, log *slog.Logger) error {
 // run runs the agent until the context is done, or returns agent.ErrSettings. Invalid settings never keep it from running: the valid
 // sections, and the last valid settings for the others, stay in use, and the status reports the problems.
 func (c *runCommand) run(ctx context.Context, log *slog.Logger) (err error) {
+	tail := new(logtail.Tail)
+	log = slog.New(tail.Handler(log.Handler()))
 	lockMemory(log)
 	keeper := c.keeper(log)
 	settings, problems := c.load(keeper)
@@ -87,6 +92,7 @@ func (c *runCommand) run(ctx context.Context, log *slog.Logger) (err error) {
 		Key: id.credentials.Key, SecretFile: c.stateFile("secrets.json"),
 		GrantKeys: id.credentials.GrantKeys, KeyFile: c.stateFile("keys.json"),
 		BrokerURL: id.broker, BrokerFile: brokerFile, TLS: id.tls, AddressFile: c.stateFile("address"), PassDir: c.stateFile("passes"), Version: release(), Logger: log,
+		Tail: tail, Doctor: c.examine,
 		Alive: alive, Update: updater.Ask, UpdateStatus: updater.Status, Settings: keeper,
 		Health: func(h agent.Health) {
 			if err := health.write(h); err != nil {
@@ -200,6 +206,19 @@ func (c *runCommand) selfTests(problems []config.Problem, settings config.Settin
 		tests = append(tests, protocol.SelfTest{Name: "update", Detail: protocol.Clip(string(text))})
 	}
 	return append(tests, doctor.SelfTests(os.DirFS("/"), settings.Doors)...)
+}
+
+// examine returns the report of the doctor for diagnostics.
+func (f *files) examine(ctx context.Context) string {
+	var report bytes.Buffer
+	d := f.doctor(&report)
+	d.Examine(ctx)
+	return report.String()
+}
+
+// doctor returns a doctor of this machine.
+func (f *files) doctor(out io.Writer) doctor.Doctor {
+	return doctor.Doctor{Root: os.DirFS("/"), SettingsFile: f.settingsInUse(), CredentialsFile: f.Credentials, Now: certificateTime(*f), Out: out}
 }
 
 // cached limits how often the machine is examined.

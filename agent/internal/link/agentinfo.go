@@ -28,6 +28,8 @@ type Current struct {
 	Passes      *protocol.AppliedPasses
 	Update      *protocol.UpdateStatus
 	Settings    *protocol.SettingsStatus
+
+	Diagnostics *protocol.DiagnosticsStatus
 }
 
 func (a AgentInfo) status(connection uint32) protocol.Status {
@@ -38,6 +40,7 @@ func (a AgentInfo) status(connection uint32) protocol.Status {
 	if a.Current != nil {
 		c := a.Current()
 		s.SelfTest, s.Contacts, s.KeyEpoch, s.SealKey, s.Passes, s.Update, s.Settings, s.BrokerEpoch = c.SelfTest, c.Contacts, c.KeyEpoch, c.SealKey, c.Passes, c.Update, c.Settings, c.BrokerEpoch
+		s.Diagnostics = c.Diagnostics
 	}
 	return s
 }

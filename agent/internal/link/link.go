@@ -155,16 +155,30 @@ func (l *Link) Refresh() {
 // Send puts a message into the outbox. The message is delivered at least once, or not at all if its lifetime ends first;
 // messages may overtake each other. Send never blocks: if the outbox is full, the oldest message is lost.
 func (l *Link) Send(m protocol.Message, correlationData []byte, life time.Duration) {
+	l.send(m, correlationData, life, false)
+}
+
+func (l *Link) send(m protocol.Message, correlationData []byte, life time.Duration, offered bool) {
 	payload, err := protocol.Encode(m)
 	if err != nil {
 		l.config.Logger.Error("message not sent", "error", err)
 		return
 	}
-	item := outboxItem{kind: m.Kind(), payload: payload, correlationData: correlationData, queued: time.Now(), expires: time.Now().Add(life)}
+	item := outboxItem{kind: m.Kind(), payload: payload, correlationData: correlationData, queued: time.Now(), expires: time.Now().Add(life), offered: offered}
 	if t, ok := m.(protocol.Telemetry); ok {
 		item.telemetry = &t
 	}
 	l.outbox.put(item)
+}
+
+// Offer is Send for messages that must neither displace nor delay others. While there is no connection, another offered message is
+// not delivered, or several messages wait, it sends nothing and reports false.
+func (l *Link) Offer(m protocol.Message, life time.Duration) bool {
+	if !l.Connected() || l.outbox.offered.Load() > 0 || l.outbox.open.Load() >= senders {
+		return false
+	}
+	l.send(m, nil, life, true)
+	return true
 }
 
 // Run maintains the connection until ctx is done, and then disconnects in order. It returns an error at once if info can never

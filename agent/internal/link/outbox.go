@@ -19,6 +19,7 @@ type outboxItem struct {
 	queued          time.Time
 	correlationData []byte
 	expires         time.Time
+	offered         bool // see Link.Offer
 }
 
 // aged returns an item whose payload says how long it has waited.
@@ -37,13 +38,22 @@ func (p outboxItem) aged(now time.Time) outboxItem {
 type outbox struct {
 	waiting chan outboxItem
 	open    atomic.Int64 // items that are neither delivered nor lost
+	offered atomic.Int64 // of these, offered ones
 }
 
 func newOutbox() *outbox { return &outbox{waiting: make(chan outboxItem, outboxSize)} }
 
+// count counts an item as open, or as delivered or lost.
+func (o *outbox) count(p outboxItem, n int64) {
+	o.open.Add(n)
+	if p.offered {
+		o.offered.Add(n)
+	}
+}
+
 // put never blocks: if the outbox is full, it drops the oldest item.
 func (o *outbox) put(p outboxItem) {
-	o.open.Add(1)
+	o.count(p, 1)
 	for {
 		select {
 		case o.waiting <- p:
@@ -51,8 +61,8 @@ func (o *outbox) put(p outboxItem) {
 		default:
 		}
 		select {
-		case <-o.waiting:
-			o.open.Add(-1)
+		case oldest := <-o.waiting:
+			o.count(oldest, -1)
 		default:
 		}
 	}
@@ -69,7 +79,7 @@ func (o *outbox) take(ctx context.Context) (p outboxItem, ok bool) {
 		if time.Now().Before(p.expires) {
 			return p, true
 		}
-		o.open.Add(-1)
+		o.count(p, -1)
 	}
 }
 
@@ -78,7 +88,7 @@ func (o *outbox) done(p outboxItem, delivered bool) {
 	if !delivered {
 		o.put(p)
 	}
-	o.open.Add(-1)
+	o.count(p, -1)
 }
 
 // drain waits until every item is delivered or lost, or ctx is done.

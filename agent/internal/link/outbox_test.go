@@ -24,3 +24,36 @@ func TestWaitingEventsHaveAnAge(t *testing.T) {
 		t.Error("a message of another kind was changed")
 	}
 }
+
+// TestOfferedMessagesWait checks that an offered message is not taken without a connection, beside another one, or beside others that wait.
+func TestOfferedMessagesWait(t *testing.T) {
+	t.Parallel()
+	l := New(Config{})
+	offer := func() bool { return l.Offer(protocol.DiagnosticsLog{}, time.Minute) }
+	if offer() {
+		t.Error("taken without a connection")
+	}
+	l.connected.Store(true)
+	if !offer() || offer() {
+		t.Error("want one offered message at a time")
+	}
+	item, _ := l.outbox.take(t.Context())
+	l.outbox.done(item, false) // it returns to the outbox
+	if offer() {
+		t.Error("taken beside an undelivered one")
+	}
+	item, _ = l.outbox.take(t.Context())
+	l.outbox.done(item, true)
+	for range senders - 1 {
+		l.Send(protocol.Heartbeat{BootID: "b"}, nil, time.Minute)
+	}
+	if !offer() {
+		t.Error("not taken although few messages wait")
+	}
+	for range 2 * outboxSize {
+		l.Send(protocol.Heartbeat{BootID: "b"}, nil, time.Minute)
+	}
+	if l.outbox.offered.Load() != 0 || l.outbox.open.Load() != outboxSize || offer() {
+		t.Error("a lost message counts, or one is taken by a full outbox")
+	}
+}

@@ -25,6 +25,8 @@ type agentCmd struct {
 	List        agentListCmd        `cmd:"" help:"List the credentials: active, standby or revoked, and whether they are connected."`
 	Credentials agentCredentialsCmd `cmd:"" help:"Secrets of agents' credentials: rotate."`
 	Settings    agentSettingsCmd    `cmd:"" help:"Settings of an agent in the service: list, show, set."`
+	Logs        agentLogsCmd        `cmd:"" help:"Have an agent send its log for ten minutes, and print it."`
+	Doctor      agentDoctorCmd      `cmd:"" help:"Have an agent examine its machine, and print the report."`
 	Rollout     agentRolloutCmd     `cmd:"" help:"Update the agents in waves, with signed packages; without a version, show the last rollout."`
 	Release     agentReleaseCmd     `cmd:"" help:"Packages of the agent: make a key, sign."`
 	Keys        agentKeysCmd        `cmd:"" help:"Keys that sign door grants: list, rotate, finish a rotation."`

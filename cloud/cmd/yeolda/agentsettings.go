@@ -31,6 +31,8 @@ func (p *program) withDevices(database config.Database, username string, do func
 		switch {
 		case errors.Is(err, postgres.ErrNoAgent):
 			return fmt.Errorf("there is no agent %q that is not revoked; see yeolda agent list", username)
+		case errors.Is(err, device.ErrNoDiagnostics):
+			return fmt.Errorf("the version of agent %s is too old to send its log; update it with yeolda agent rollout", username)
 		case errors.Is(err, device.ErrNoSettings):
 			return fmt.Errorf("agent %s has no such version of settings; see yeolda agent settings list %s", username, username)
 		case errors.Is(err, device.ErrSettingsChanged):

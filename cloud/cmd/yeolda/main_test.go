@@ -266,6 +266,9 @@ func TestAgentCommands(t *testing.T) {
 		[]string{"agent", "settings", "show", "agent-gangnam"},
 		[]string{"agent", "settings", "show", "agent-gangnam", "--version=1"},
 		[]string{"agent", "settings", "show", "agent-gangnam", "--version=9"},
+		[]string{"agent", "logs", "agent-gangnam", "--wait=0s"},
+		[]string{"agent", "logs", "agent-busan"},
+		[]string{"agent", "doctor", "agent-gangnam", "--wait=0s"},
 		[]string{"agent", "list"},
 		[]string{"agent", "acl"},
 	)

@@ -56,6 +56,12 @@ func (devices) Measured(context.Context, protocol.Agent, protocol.SensorsReading
 func (devices) SettingsFile(context.Context, protocol.Agent, protocol.SettingsFile) error {
 	return nil
 }
+func (devices) DiagnosticsLog(context.Context, protocol.Agent, protocol.DiagnosticsLog) error {
+	return nil
+}
+func (devices) DiagnosticsReport(context.Context, protocol.Agent, protocol.DiagnosticsReport) error {
+	return nil
+}
 func (devices) Rekeyed(context.Context, protocol.Agent, protocol.Rekeyed) error { return nil }
 func (devices) TakenOver(context.Context, protocol.Agent) error                 { return nil }
 

@@ -50,6 +50,8 @@ type Config struct {
 
 	Connection uint32 // number of the connection since the start of the agent; 1 when 0
 
+	NoDiagnostics bool // like agents of an earlier version
+
 	BranchTopics bool // use the topics of the branch, like agents of the previous release
 
 	Inventory protocol.Inventory
@@ -89,6 +91,7 @@ type Agent struct {
 	acked     []protocol.PassAck
 	beacons   []protocol.Beacon
 	settings  protocol.Settings // in use
+	diagnosed protocol.DiagnosticsStatus
 	startedAt time.Time
 	changed   chan struct{} // closed and replaced whenever one of the fields above changes
 	gone      chan struct{}
@@ -146,7 +149,7 @@ func Try(t testing.TB, cfg Config) (*Agent, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	a := &Agent{cfg: cfg, cancel: cancel, keys: cfg.Keys, claims: make(map[string]claim), results: make(map[string][]protocol.Result),
+	a := &Agent{cfg: cfg, cancel: cancel, keys: cfg.Keys, diagnosed: protocol.DiagnosticsStatus{Nonce: protocol.NewNonce()}, claims: make(map[string]claim), results: make(map[string][]protocol.Result),
 		asked: make(map[string]int), changed: make(chan struct{}), gone: make(chan struct{})}
 	if len(cfg.Inventory.Keypads) > 0 {
 		a.sealed, a.journal = newSealKeys(t), protocol.NewNonce()
@@ -243,7 +246,8 @@ func (a *Agent) Answer() protocol.Rekeyed {
 // status returns the status of the agent.
 func (a *Agent) status() protocol.Status {
 	return protocol.Status{State: protocol.Online, BootID: a.cfg.BootID, Connection: a.cfg.Connection, AgentVersion: "test",
-		StartedAt: a.startedAt, Inventory: &a.cfg.Inventory, KeyEpoch: a.KeyEpoch(), SealKey: a.sealed.announced(), Settings: a.settingsStatus()}
+		StartedAt: a.startedAt, Inventory: &a.cfg.Inventory, KeyEpoch: a.KeyEpoch(), SealKey: a.sealed.announced(), Settings: a.settingsStatus(),
+		Diagnostics: a.diagnosticsStatus()}
 }
 
 func (a *Agent) settingsStatus() *protocol.SettingsStatus {

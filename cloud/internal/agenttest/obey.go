@@ -60,6 +60,10 @@ func (a *Agent) receive(ctx context.Context, p *paho.Publish) {
 		if m, err := protocol.Decode[protocol.Settings](p.Payload); err == nil {
 			a.use(m)
 		}
+	case protocol.KindDiagnostics:
+		if m, err := protocol.Decode[protocol.Diagnostics](p.Payload); err == nil {
+			a.diagnose(m)
+		}
 	case protocol.KindPassList:
 		if m, err := protocol.Decode[protocol.PassList](p.Payload); err == nil {
 			a.lease(m)

@@ -101,6 +101,14 @@ func (v *verbs) SettingsFile(context.Context, protocol.Agent, protocol.SettingsF
 	return nil
 }
 
+func (v *verbs) DiagnosticsLog(context.Context, protocol.Agent, protocol.DiagnosticsLog) error {
+	return nil
+}
+
+func (v *verbs) DiagnosticsReport(context.Context, protocol.Agent, protocol.DiagnosticsReport) error {
+	return nil
+}
+
 func (v *verbs) TakenOver(_ context.Context, agent protocol.Agent) error {
 	v.takeovers <- agent
 	return nil

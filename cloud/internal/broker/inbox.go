@@ -35,6 +35,9 @@ type Devices interface {
 	Rekeyed(ctx context.Context, from protocol.Agent, secrets protocol.Rekeyed) error
 	// SettingsFile handles settings that were edited on the machine of an agent.
 	SettingsFile(ctx context.Context, from protocol.Agent, file protocol.SettingsFile) error
+	// DiagnosticsLog handles a part of the log of an agent, and DiagnosticsReport the report of its doctor.
+	DiagnosticsLog(ctx context.Context, from protocol.Agent, log protocol.DiagnosticsLog) error
+	DiagnosticsReport(ctx context.Context, from protocol.Agent, report protocol.DiagnosticsReport) error
 }
 
 // Passes handles the messages of agents with keypads. Calls of Announced, Applied and Entry for one branch are sequential and
@@ -120,7 +123,8 @@ func newInbox(doors Doors, devices Devices, climate Climate, passes Passes, log 
 func (i *inbox) put(d delivery) bool {
 	lane := i.urgent
 	switch d.kind {
-	case protocol.KindStatus, protocol.KindTelemetry, protocol.KindPassApplied, protocol.KindPassEntry, protocol.KindSettingsFile, kindPresence, kindTakeover:
+	case protocol.KindStatus, protocol.KindTelemetry, protocol.KindPassApplied, protocol.KindPassEntry, protocol.KindSettingsFile,
+		protocol.KindDiagnosticsLog, protocol.KindDiagnosticsReport, kindPresence, kindTakeover:
 		lane = i.steady[maphash.String(i.seed, d.from.Branch)%steadyLanes]
 	}
 	if i.reserve(d.from.Agent) {
@@ -245,7 +249,7 @@ func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
 			if m, err = protocol.Decode[protocol.Telemetry](d.payload); err == nil {
 				telemetry = append(telemetry, postgres.Telemetry{Agent: d.from.Agent, Telemetry: m})
 			}
-		case protocol.KindPassApplied, protocol.KindPassEntry, protocol.KindSettingsFile:
+		case protocol.KindPassApplied, protocol.KindPassEntry, protocol.KindSettingsFile, protocol.KindDiagnosticsLog, protocol.KindDiagnosticsReport:
 			err = i.handle(ctx, d)
 		}
 		i.logError(ctx, d.from.Agent, d.kind, err)
@@ -291,6 +295,10 @@ func (i *inbox) handle(ctx context.Context, d delivery) error {
 		return decoded(ctx, d.payload, d.from.Agent, i.devices.Rekeyed)
 	case protocol.KindSettingsFile:
 		return decoded(ctx, d.payload, d.from.Agent, i.devices.SettingsFile)
+	case protocol.KindDiagnosticsLog:
+		return decoded(ctx, d.payload, d.from.Agent, i.devices.DiagnosticsLog)
+	case protocol.KindDiagnosticsReport:
+		return decoded(ctx, d.payload, d.from.Agent, i.devices.DiagnosticsReport)
 	case protocol.KindClimateResult:
 		return decoded(ctx, d.payload, d.from.Agent, i.climate.Commanded)
 	case protocol.KindSensorsReadings:

@@ -127,7 +127,8 @@ func (r *remote) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
 	request := &paho.Subscribe{}
 	for kind, filter := range protocol.CloudFilters() {
 		switch kind {
-		case protocol.KindDoorClaim, protocol.KindDoorResult, protocol.KindTelemetry, protocol.KindPassApplied, protocol.KindPassEntry, protocol.KindSettingsFile:
+		case protocol.KindDoorClaim, protocol.KindDoorResult, protocol.KindTelemetry, protocol.KindPassApplied, protocol.KindPassEntry, protocol.KindSettingsFile,
+			protocol.KindDiagnosticsLog, protocol.KindDiagnosticsReport:
 			filter = sharedBy + filter
 		}
 		if r.peer && peerFilters[filter] == 0 {

@@ -124,7 +124,8 @@ func latest(announced []Announcement) (updates []postgres.AgentUpdate) {
 		updates[at].Online = a.Online
 		if a.Status != nil {
 			updates[at].Report = &postgres.AgentReport{Version: a.Status.AgentVersion, Inventory: *a.Status.Inventory,
-				SelfTest: a.Status.SelfTest, KeyEpoch: a.Status.KeyEpoch, BrokerEpoch: a.Status.BrokerEpoch, Update: a.Status.Update, Settings: a.Status.Settings, StartedAt: a.Status.StartedAt.UTC().Truncate(time.Microsecond)}
+				SelfTest: a.Status.SelfTest, KeyEpoch: a.Status.KeyEpoch, BrokerEpoch: a.Status.BrokerEpoch, Update: a.Status.Update, Settings: a.Status.Settings,
+				Diagnostics: a.Status.Diagnostics, StartedAt: a.Status.StartedAt.UTC().Truncate(time.Microsecond)}
 		}
 	}
 	return updates

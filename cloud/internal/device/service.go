@@ -61,10 +61,10 @@ func (s *Service) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-settings.C:
-			err = s.StepSettings(ctx)
+			err = errors.Join(s.StepSettings(ctx), s.StepDiagnostics(ctx))
 		case <-held.C:
 			err = errors.Join(s.markHeld(ctx), postgres.EndTakeovers(ctx, s.DB.Pool, s.now().Add(-takeoverTTL), s.now()),
-				postgres.ReopenLostSettings(ctx, s.DB.Pool, s.now()))
+				postgres.ReopenLostSettings(ctx, s.DB.Pool, s.now()), postgres.PruneDiagnostics(ctx, s.DB.Pool, s.now()))
 		case <-rekey.C:
 			err = s.askForSecrets(ctx)
 		case <-prune.C:

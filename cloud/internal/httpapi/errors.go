@@ -162,6 +162,7 @@ var table = []row{
 	{device.ErrSettings, 400, typeIllegal, "설정(settings)은 제어 문자가 없는 24KB 이하의 텍스트여야 합니다."},
 	{device.ErrSettingsChanged, 409, typeConflict, "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."},
 	{device.ErrNoSettings, 404, typeNotFound, "해당 설정 버전을 찾을 수 없습니다."},
+	{device.ErrNoDiagnostics, 409, typeConflict, "이 장치의 프로그램은 진단을 지원하지 않습니다. 먼저 업데이트해 주세요."},
 	{backoffice.ErrNoAgent, 404, typeNotFound, "해당 장치를 찾을 수 없습니다."},
 	{booking.ErrNoAdministrator, 404, typeNotFound, "해당 관리자를 찾을 수 없습니다."},
 	{errMethod, 405, typeMethod, "허용되지 않은 요청 방식입니다."},

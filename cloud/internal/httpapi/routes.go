@@ -138,6 +138,8 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/v2/admin/agents/{username}/settings", a.viewer(c.ListAgentSettings))
 	mux.Put("/v2/admin/agents/{username}/settings", a.editor(c.ChangeAgentSettings))
 	mux.Get("/v2/admin/agents/{username}/settings/{version}", a.viewer(c.ShowAgentSettings))
+	mux.Get("/v2/admin/agents/{username}/diagnostics", a.viewer(c.ShowAgentDiagnostics))
+	mux.Post("/v2/admin/agents/{username}/diagnostics", a.editor(c.OpenAgentDiagnostics))
 	mux.Get("/v2/admin/branches/{branch}/messages", a.viewer(c.ListMessages))
 	mux.Get("/v2/admin/messages/{id}", a.viewer(c.ShowMessage))
 	mux.Post("/v2/admin/messages/{id}/resend", a.editor(c.ResendMessage))

@@ -27,6 +27,8 @@ type AgentReport struct {
 	BrokerEpoch *uint64                  `json:"brokerEpoch,omitempty"` // of the list of brokers in use; nil: the agent takes none
 	Update      *protocol.UpdateStatus   `json:"update,omitempty"`      // nil: none
 	Settings    *protocol.SettingsStatus `json:"settings,omitempty"`    // nil: the agent takes none from the cloud
+
+	Diagnostics *protocol.DiagnosticsStatus `json:"diagnostics,omitempty"` // nil: the agent has none
 }
 
 // Option is a leaf of an air conditioner's option tree.

@@ -146,6 +146,8 @@ var notPersonal = strings.Fields(`
 	alert.subject alert.acknowledged_by alert_contact.branch door_day.device alert_contact.contacts alert_notice.contact message.medium refund.account_by refund.account_approved_by orders.order_id
 	money_entry.source money_entry.order_id money_entry.kind reconciliation_run.kind reconciliation_run.failed
 	agent_settings.username agent_settings.settings agent_settings.created_by agent_settings.state agent_settings.detail
+	agent_diagnostics.username agent_diagnostics.request agent_diagnostics.opened_by agent_diagnostics.doctor_request agent_diagnostics.report
+	agent_log.username agent_log.lines
 	agent_rollout.version agent_rollout.waves agent_rollout.packages agent_rollout.state agent_rollout.reason agent_rollout.created_by
 	agent_rollout_member.username agent_rollout_member.branch agent_rollout_member.state agent_rollout_member.before_version agent_rollout_member.detail
 	mqtt_kind.name mqtt_kind.action grant_key.public grant_key.seed grant_key_list.keys grant_key_list.signature

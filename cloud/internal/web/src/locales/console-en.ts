@@ -553,6 +553,7 @@ export const en: Texts = {
   "deed_agent.offer": "Enrollment offered",
   "deed_agent.enroll": "Agent enrolled",
   "deed_agent.revoke": "Agent revoked",
+  "deed_agent.diagnostics": "Agent log and doctor opened",
   "deed_agent.settings": "Agent settings changed",
   "deed_agent.settings-in-use": "Agent settings in use",
   "deed_agent.settings-refused": "Agent settings refused by the agent",

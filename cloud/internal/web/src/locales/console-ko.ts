@@ -550,6 +550,7 @@ export const ko = {
   "deed_agent.offer": "장치 등록 명령 발급",
   "deed_agent.enroll": "장치 등록",
   "deed_agent.revoke": "장치 해제",
+  "deed_agent.diagnostics": "장치 로그·진단 열람 시작",
   "deed_agent.settings": "장치 설정 변경",
   "deed_agent.settings-in-use": "장치 설정 적용",
   "deed_agent.settings-refused": "장치 설정 거부(장치 검사)",
