@@ -158,6 +158,11 @@ type AgentSettings struct {
 
 // AgentSettingsList defines model for AgentSettingsList.
 type AgentSettingsList struct {
+	// Supported The agent takes settings from the service, as reported last.
+	Supported bool `json:"supported"`
+
+	// Trial The version with which the agent runs without having kept it yet, as reported last.
+	Trial    *int                   `json:"trial"`
 	Versions []AgentSettingsVersion `json:"versions"`
 }
 

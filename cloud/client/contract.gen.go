@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "5e4d2fcb704e28a7077aeff42333b7678ca87c7bb79cbe42ddd5d93be3dbd4d5"
+const Contract = "5cf928463c54e30b64b63da4628a224f4b32e495d01fd5b4dab5a3cbcf5d8c21"

@@ -161,6 +161,12 @@ func (s *Service) ListSettings(ctx context.Context, username string) ([]Settings
 	return postgres.SettingsOf(ctx, s.DB.Pool, username)
 }
 
+// SettingsReport returns what an agent has reported about its settings last; nil: nothing yet, or it takes none. It returns
+// postgres.ErrNoAgent.
+func (s *Service) SettingsReport(ctx context.Context, username string) (*protocol.SettingsStatus, error) {
+	return postgres.SettingsReport(ctx, s.DB.Pool, username)
+}
+
 // ShowSettings returns a version of the settings of an agent; 0: the last one. It returns ErrNoSettings.
 func (s *Service) ShowSettings(ctx context.Context, username string, version uint64) (Settings, error) {
 	return postgres.SettingsVersion(ctx, s.DB.Pool, username, version)

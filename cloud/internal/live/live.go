@@ -188,7 +188,7 @@ func Difference(before, after postgres.LiveState) []Event {
 	if !after.Doors.Equal(before.Doors) {
 		add("door", after.Door)
 	}
-	if after.Agent != before.Agent {
+	if after.Agent != before.Agent || after.Settings != before.Settings {
 		add("agent", "")
 	}
 	if !after.Sensors.Equal(before.Sensors) {

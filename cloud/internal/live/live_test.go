@@ -31,6 +31,7 @@ func TestDifference(t *testing.T) {
 		"money of another day":    {state(nil), postgres.LiveState{Revision: 1, Doors: at, Door: "front", Agent: "true 1", Sensors: at, Ledger: 8, Refunds: "0 "}, []live.Event{{Kind: "payment"}}},
 		"a refund of another day": {state(nil), postgres.LiveState{Revision: 1, Doors: at, Door: "front", Agent: "true 1", Sensors: at, Ledger: 7, Refunds: "1 now"}, []live.Event{{Kind: "payment"}}},
 		"money long ago":          {state(nil), postgres.LiveState{Revision: 1, Doors: at, Door: "front", Agent: "true 1", Sensors: at, Refunds: "0 "}, nil},
+		"settings of an agent":    {state(nil), func() postgres.LiveState { s := state(nil); s.Settings = "agent-gangnam t 2 asked"; return s }(), []live.Event{{Kind: "agent"}}},
 		"everything else": {state(nil), postgres.LiveState{Revision: 2, Doors: at.Add(1), Door: "room_2", Agent: "false 1", Sensors: at.Add(1), Refunds: "0 "},
 			[]live.Event{{Kind: "slot"}, {Kind: "door", Target: "room_2"}, {Kind: "agent"}, {Kind: "sensor"}}},
 	} {

@@ -79,6 +79,15 @@ func SettingsVersion(ctx context.Context, q Querier, username string, version ui
 	return found[0], nil
 }
 
+// SettingsReport returns what an agent has reported about its settings last; nil: nothing yet, or it takes none. It returns ErrNoAgent.
+func SettingsReport(ctx context.Context, q Querier, username string) (status *protocol.SettingsStatus, err error) {
+	err = q.QueryRow(ctx, `select report -> 'settings' from agent_credential where username = $1`, username).Scan(&status)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, ErrNoAgent
+	}
+	return status, err
+}
+
 func settings(ctx context.Context, q Querier, sql string, args ...any) ([]AgentSettings, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {

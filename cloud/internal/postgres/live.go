@@ -17,6 +17,7 @@ type LiveState struct {
 	Doors        time.Time                             // time of the latest door event
 	Door         string                                // door of the latest event
 	Agent        string                                // version and connection of the agent; empty if there never was one
+	Settings     string                                // of the settings of the branch's agents, and what these report about them
 	Sensors      time.Time                             // when a sensor last reported
 	Ledger       int64                                 // id of the latest entry of any day; 0 if there is no recent one
 	Refunds      string                                // the number of open refunds and their latest change
@@ -74,7 +75,7 @@ func Live(ctx context.Context, q Querier, branch string, day booking.Interval, n
 	})
 	batch.Queue(`
 		select i.online::text || ' ' || i.version || ' ' || i.started_at,
-		       coalesce((select max(latest.at) from jsonb_array_elements_text(i.inventory -> 'sensors') location,
+		       coalesce((select max(latest.at) from jsonb_array_elements_text(coalesce(nullif(i.inventory -> 'sensors', 'null'), '[]')) location,
 		                 lateral (select s.at from sensor_reading s where s.branch_id = i.branch_id and s.location = location.value
 		                          order by s.at desc limit 1) latest), 'epoch')
 		from agent_inventory i join branch b on b.id = i.branch_id where b.code = $1`, branch).Query(func(rows pgx.Rows) error {
@@ -85,6 +86,11 @@ func Live(ctx context.Context, q Querier, branch string, day booking.Interval, n
 		}
 		return rows.Err()
 	})
+	batch.Queue(`
+		select coalesce(string_agg(concat_ws(' ', a.username, a.online, a.report -> 'settings', s.version, s.state), ',' order by a.username), '')
+		from agent_credential a join branch b on b.id = a.branch_id
+		     left join lateral (select version, state from agent_settings where username = a.username order by version desc limit 1) s on true
+		where b.code = $1 and a.revoked_at is null`, branch).QueryRow(func(row pgx.Row) error { return row.Scan(&state.Settings) })
 	batch.Queue(`
 		select coalesce((select max(l.id) from (select id, reservation_id from ledger order by id desc limit 50) l
 		                 join reservation r on r.id = l.reservation_id where r.branch_id = b.id), 0),

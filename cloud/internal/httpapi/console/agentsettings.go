@@ -23,7 +23,8 @@ func wireAgentSettings(s device.Settings) settingsVersion {
 	return settingsVersion{s.Version, s.State, wire.Nullable(s.Detail), *wire.Instant(s.StateAt), s.CreatedBy, *wire.Instant(s.CreatedAt)}
 }
 
-// ListAgentSettings is GET /v2/admin/agents/{username}/settings: the versions of an agent's settings, the newest first.
+// ListAgentSettings is GET /v2/admin/agents/{username}/settings: the versions of an agent's settings, the newest first, and what the
+// agent has reported about them.
 func (c *Console) ListAgentSettings(w http.ResponseWriter, r *http.Request) error {
 	username, _, err := c.agent(r)
 	if err != nil {
@@ -37,7 +38,19 @@ func (c *Console) ListAgentSettings(w http.ResponseWriter, r *http.Request) erro
 	for _, s := range found {
 		versions = append(versions, wireAgentSettings(s))
 	}
-	return wire.WriteData(w, map[string]any{"versions": versions})
+	report, err := c.Devices.SettingsReport(r.Context(), username)
+	if err != nil {
+		return err
+	}
+	var trial *uint64
+	if report != nil && report.Trial != 0 {
+		trial = &report.Trial
+	}
+	return wire.WriteData(w, struct {
+		Supported bool              `json:"supported"`
+		Trial     *uint64           `json:"trial"`
+		Versions  []settingsVersion `json:"versions"`
+	}{report != nil, trial, versions})
 }
 
 // ShowAgentSettings is GET /v2/admin/agents/{username}/settings/{version}.
