@@ -31,6 +31,7 @@ type draftForm struct {
 func draftForms(date, id string) []draftForm {
 	record, guest := "gangnam/day/"+date+"?r="+id, "gangnam/guest/"+id
 	return []draftForm{
+		{"agent-settings", "gangnam/devices/agent-gangnam", nil, "", "설정 파일(TOML)", "broker = 'mqtt://192.0.2.1'"},
 		{"arrival", "gangnam/settings", []string{"단계 추가"}, "", "안내", "파란 문으로 들어오세요."},
 		{"block", guest, []string{"예약 막기"}, "", "사유", "기물 파손"},
 		{"by-hand", record, []string{"직접 환불함"}, "", "환불 방법", "계좌 이체"},

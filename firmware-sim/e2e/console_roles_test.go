@@ -53,6 +53,8 @@ func TestConsoleRoles(t *testing.T) {
 		"gangnam/money":       {"결제 내역", []string{"달"}},
 		"gangnam/audit":       {"예약 등록", []string{"CSV 내려받기", "종류", "누가", "시작일", "종료일", "거르기"}},
 		"gangnam/settings":    {"외부 예약 채널", nil},
+
+		"gangnam/devices/agent-gangnam": {"서비스에 저장된 설정이 아직 없어요", nil},
 	} {
 		viewer.open("/console/" + screen)
 		viewer.see(look.shows)

@@ -157,6 +157,10 @@ func TestConsoleScreens(t *testing.T) {
 		p.see("해제했어요")
 	})
 
+	t.Run("settings of a Pi", func(t *testing.T) { agentSettings(t, s, p.with(t)) })
+	t.Run("another Pi instead", func(t *testing.T) { replacePi(t, s, p.with(t)) })
+	t.Run("settings in waves", func(t *testing.T) { settingsRollout(p.with(t)) })
+
 	t.Run("messages", func(t *testing.T) {
 		newBrowser(t, s).buy(s, "gangnam", 2, 25000, "01033334444")
 		p := at("gangnam/messages").with(t)

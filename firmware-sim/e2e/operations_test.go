@@ -115,6 +115,7 @@ var operations = map[string]operation{
 	"GET /v2/admin/branches/{}/climate":        at((*yeolda.API).ShowClimateWithResponse),
 	"GET /v2/admin/branches/{}/climate-policy": at((*yeolda.API).ShowClimatePolicyWithResponse),
 	"PUT /v2/admin/branches/{}/climate-policy": inAt((*yeolda.API).ChangeClimatePolicyWithResponse),
+	"PUT /v2/admin/agents/{}/settings":         inAt((*yeolda.API).ChangeAgentSettingsWithResponse),
 }
 
 // handwritten lists the requests that are not in the clients: a person's own account and tokens, and a forged call of the provider.

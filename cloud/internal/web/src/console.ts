@@ -1,6 +1,7 @@
 // The administrators' console: its addresses and what is shown at them.
 
 import { accountScreen } from "./console/account";
+import { agentScreen } from "./console/agent";
 import { alertsScreen } from "./console/alerts";
 import { auditScreen } from "./console/audit";
 import { cleaningScreen } from "./console/cleaning";
@@ -119,6 +120,7 @@ const table: Route[] = [
   { path: "/console/:branch/rooms", view: ofBranch("rooms", roomsScreen) },
   { path: "/console/:branch/climate", view: ofBranch("climate", climateScreen) },
   { path: "/console/:branch/devices", view: ofBranch("devices", devicesScreen) },
+  { path: "/console/:branch/devices/:agent", view: ofBranch("devices", agentScreen) },
   { path: "/console/:branch/messages", view: ofBranch("messages", messagesScreen) },
   { path: "/console/:branch/money", view: ofBranch("money", moneyScreen) },
   { path: "/console/:branch/audit", view: ofBranch("audit", auditScreen) },

@@ -3,6 +3,7 @@
 import { type Priced, price, priceLines } from "../src/booking/price";
 import { Availability, type Lookup } from "../src/booking/slots";
 import { clockOf, dateOf, inZone, parseDate, parseMinute, parseStoredEnd, slotOf, wire } from "../src/booking/time";
+import { difference, hunks } from "../src/core/diff";
 import { append, each, h, match, mount, when } from "../src/core/dom";
 import { resource } from "../src/core/resource";
 import { fit } from "../src/core/router";
@@ -440,6 +441,40 @@ test("local times equal those of the service", async () => {
       `${zone} ${local}`,
     );
   }
+});
+
+test("a difference holds both texts, and the lines that they share", () => {
+  equal(
+    difference("a\nb\nc\n", "a\nx\nc\n").map((l) => l.kind + l.text),
+    [" a", "-b", "+x", " c"],
+  );
+  equal(
+    difference("", "a\n").map((l) => l.kind + l.text),
+    ["+a"],
+  );
+  equal(
+    difference("a\nb\n", "b\nc\n").map((l) => l.kind + l.text),
+    ["-a", " b", "+c"],
+  );
+  let seed = 1;
+  const random = (n: number) => {
+    seed = (seed * 48271) % 2147483647;
+    return seed % n;
+  };
+  const texts = () => Array.from({ length: random(9) }, () => "abc"[random(3)]);
+  for (let i = 0; i < 500; i++) {
+    const [before, after] = [texts(), texts()];
+    const lines = difference(before.map((l) => `${l}\n`).join(""), after.map((l) => `${l}\n`).join(""));
+    const side = (other: string) => lines.filter((l) => l.kind !== other).map((l) => l.text);
+    equal([side("+"), side("-")], [before, after]);
+  }
+});
+
+test("a hunk has three unchanged lines on each side of a change", () => {
+  const text = (n: number) => Array.from({ length: 20 }, (_, i) => (i === n || i === 16 ? "x" : String(i))).join("\n");
+  const lines = (n: number) => hunks(difference(text(-1), text(n))).map((part) => part.map((l) => l.kind + l.text));
+  equal(lines(-1), []);
+  equal(lines(5), [[" 2", " 3", " 4", "-5", "+x", " 6", " 7", " 8"]]);
 });
 
 void report();

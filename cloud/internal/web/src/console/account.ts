@@ -7,7 +7,7 @@ import type { Schemas } from "../core/interface";
 import { passkeysWork } from "../core/passkey";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
-import { picture } from "./devices";
+import { picture } from "./enroll";
 import { attempt, button, chip, fetched, field, heading, input, section, segmented, table, toast } from "./parts";
 import { passkeys } from "./passkeys";
 import { recoveryCodes } from "./recovery";

@@ -1,20 +1,19 @@
-// The agent of a branch and its devices; credentials, enrolment, revocation.
+// The agent of a branch and its devices; credentials and their revocation.
 
 import { dateOf, inZone } from "../booking/time";
 import { api } from "../core/api";
 import { now } from "../core/clock";
-import { type Child, h, match } from "../core/dom";
+import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
-import { signal } from "../core/signal";
 import { doorName, wall } from "./doors";
-import { gather, overhear, watch } from "./live";
-import { attempt, button, chip, copy, dialog, facts, fetched, heading, section, table, toast } from "./parts";
+import { openEnroll } from "./enroll";
+import { gather, watch } from "./live";
+import { attempt, button, chip, dialog, facts, fetched, heading, section, table, toast } from "./parts";
 import { type Branch, mayChange } from "./session";
 import { ago, t } from "./text";
 
 type Devices = Schemas["DeviceOverview"];
-type Offer = Schemas["EnrollmentToken"];
 
 export function devicesScreen(branch: Branch): Child {
   const source = resource(() => api.get<Devices>(`/v2/admin/branches/${branch.branch}/devices`));
@@ -119,7 +118,16 @@ function credentials(branch: Branch, d: Devices, refresh: () => void): Child {
       {
         title: "",
         kind: "action",
-        cell: (c) =>
+        cell: (c) => [
+          h(
+            "a",
+            {
+              class: "button soft",
+              href: `/console/${branch.branch}/devices/${c.username}`,
+              "aria-label": `${t("piSettings")} ${c.username}`,
+            },
+            t("piSettings"),
+          ),
           !c.revokedAt && mayChange()
             ? [
                 button(t("rotate"), () => openRotate(c.username, refresh), {
@@ -132,6 +140,7 @@ function credentials(branch: Branch, d: Devices, refresh: () => void): Child {
                 }),
               ]
             : null,
+        ],
       },
     ],
     d.credentials,
@@ -175,76 +184,4 @@ function confirmAgent(
       h("div", { class: "footer" }, button(t("back"), close, { kind: "plain" }), button(action, confirmed, { kind })),
     ];
   });
-}
-
-export function openEnroll(branch: Branch): void {
-  dialog(t("enroll"), (close) => {
-    const offer = signal<Offer | null>(null);
-    const { run, view } = attempt();
-    const make = () => run(async () => offer.set(await api.post<Offer>(`/v2/admin/branches/${branch.branch}/agents`)));
-    return match(offer, (made) =>
-      made
-        ? offered(branch, made, close)
-        : [
-            h("p", null, t("enrollText")),
-            view(),
-            h(
-              "div",
-              { class: "footer" },
-              button(t("back"), close, { kind: "plain" }),
-              button(t("enrollDo"), make, { kind: "primary" }),
-            ),
-          ],
-    );
-  });
-}
-
-/** Shows the enrolment command once. The QR code holds the same text, for an operator with a phone at the machine. */
-function offered(branch: Branch, { command, expiresAt, qr }: Offer, close: () => void): HTMLElement {
-  const arrived = signal("");
-  const known = api
-    .get<Devices>(`/v2/admin/branches/${branch.branch}/devices`)
-    .then((d) => new Set(d.credentials.map((c) => c.username)));
-  const look = gather(async () => {
-    const [before, there] = await Promise.all([known, api.get<Devices>(`/v2/admin/branches/${branch.branch}/devices`)]);
-    const next = there.credentials.find((c) => !before.has(c.username));
-    if (next) arrived.set(next.username);
-  });
-  overhear((event) => {
-    if (!event || event.kind === "agent") look();
-  });
-  return h(
-    "div",
-    { class: "enrolled" },
-    h("p", { class: "notice" }, t("enrollOnce", { time: wall(branch, expiresAt) })),
-    h("p", null, t("enrollStep")),
-    h("pre", { tabindex: 0 }, command),
-    h(
-      "div",
-      { class: "row" },
-      button(t("copyCommand"), () => copy(command), { kind: "primary" }),
-    ),
-    picture(qr, t("enroll")),
-    h("p", { role: "status" }, () =>
-      arrived()
-        ? chip(t("enrollArrived", { username: arrived() }), "good")
-        : h("span", { class: "hint" }, t("enrollWaiting")),
-    ),
-    h("div", { class: "footer" }, button(t("close"), close, { kind: "plain" })),
-  );
-}
-
-/** qr has one row of 0 and 1 per line. */
-export function picture(qr: string, name: string): Element {
-  const rows = qr.split("\n");
-  const d = rows
-    .flatMap((row, y) => [...row].map((bit, x) => (bit === "1" ? `M${x + 4} ${y + 4}h1v1h-1z` : "")))
-    .join("");
-  const size = rows.length + 8;
-  return h(
-    "svg",
-    { class: "qr", viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": t("qrOf", { name }) },
-    h("rect", { width: size, height: size, fill: "#fff" }),
-    h("path", { d, fill: "#000" }),
-  );
 }

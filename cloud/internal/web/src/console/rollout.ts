@@ -2,12 +2,26 @@
 
 import { api } from "../core/api";
 import { whileSeen } from "../core/clock";
-import { type Child, h } from "../core/dom";
+import { type Child, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
-import { signal } from "../core/signal";
+import { type Signal, signal } from "../core/signal";
 import { keptAttempt } from "./draft";
-import { attempt, button, chip, dialog, facts, fetched, field, heading, input, section, table, toast } from "./parts";
+import {
+  attempt,
+  button,
+  chip,
+  dialog,
+  facts,
+  fetched,
+  field,
+  heading,
+  input,
+  section,
+  segmented,
+  table,
+  toast,
+} from "./parts";
 import { branches, branchName } from "./session";
 import { localText, t } from "./text";
 
@@ -67,7 +81,11 @@ function report(r: Rollout, refresh: () => Promise<void>): Child {
           {
             title: t("branches"),
             kind: "wide",
-            cell: (a) => [branchTitle(a.branch), " ", h("code", null, a.username)],
+            cell: (a) => [
+              branchTitle(a.branch),
+              " ",
+              h("a", { href: `/console/${a.branch}/devices/${a.username}` }, h("code", null, a.username)),
+            ],
           },
           { title: t("rolloutWave"), kind: "number", cell: (a) => a.wave },
           { title: t("colState"), kind: "brief", cell: (a) => chip(t(`rolloutAgent_${a.state}`), tone[a.state]) },
@@ -124,14 +142,18 @@ function waves(r: Rollout): Child {
 
 function openForm(refresh: () => Promise<void>): void {
   dialog(t("rolloutBegin"), (close) => {
+    const kind = signal("package");
     const version = signal("");
+    const [old, instead] = [signal(""), signal("")];
     const percents = signal("1, 10, 100");
     const minutes = signal("5");
-    const { run, view } = keptAttempt("rollout", { version, percents, minutes });
+    const { run, view } = keptAttempt("rollout", { kind, version, old, instead, percents, minutes });
     const begin = () =>
       run(async () => {
         await api.post<State>(path, {
-          version: version.peek().trim(),
+          ...(kind.peek() === "settings"
+            ? { change: { old: old.peek(), new: instead.peek() } }
+            : { version: version.peek().trim() }),
           waves: percents
             .peek()
             .split(/[\s,]+/)
@@ -146,7 +168,18 @@ function openForm(refresh: () => Promise<void>): void {
       h(
         "div",
         { class: "form" },
-        field(t("rolloutVersion"), input(version, { maxlength: 64, autofocus: true }), t("rolloutVersionHint")),
+        segmented(t("rolloutKind"), kind, [
+          { value: "package", text: t("rolloutKindPackage") },
+          { value: "settings", text: t("rolloutKindSettings") },
+        ]),
+        when(
+          () => kind() === "settings",
+          () => [
+            field(t("rolloutOld"), settingsText(old), t("rolloutOldHint")),
+            field(t("rolloutInstead"), settingsText(instead), t("rolloutInsteadHint")),
+          ],
+          () => field(t("rolloutVersion"), input(version, { maxlength: 64, autofocus: true }), t("rolloutVersionHint")),
+        ),
         field(t("rolloutPercents"), input(percents, { maxlength: 40, inputmode: "numeric" }), t("rolloutPercentsHint")),
         field(
           t("rolloutSettle"),
@@ -159,11 +192,26 @@ function openForm(refresh: () => Promise<void>): void {
         "div",
         { class: "footer" },
         button(t("back"), close, { kind: "plain" }),
-        button(t("rolloutBegin"), begin, { kind: "primary", disabled: () => !version().trim() }),
+        button(t("rolloutBegin"), begin, {
+          kind: "primary",
+          disabled: () => (kind() === "settings" ? !old() : !version().trim()),
+        }),
       ),
     ];
   });
 }
+
+/** A part of settings files, in which every space counts. */
+const settingsText = (value: Signal<string>): HTMLElement =>
+  h("textarea", {
+    class: "code",
+    rows: 3,
+    wrap: "off",
+    spellcheck: "false",
+    maxlength: 4000,
+    value: () => value(),
+    oninput: (e: Event) => value.set((e.target as HTMLTextAreaElement).value),
+  });
 
 function confirmStop(refresh: () => Promise<void>): void {
   dialog(t("rolloutStop"), (close) => {
