@@ -81,6 +81,7 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 	config.MaxConnIdleTime = 5 * time.Minute
 	config.PingTimeout = connectTimeout
 	config.ConnConfig.ConnectTimeout = connectTimeout
+	config.ConnConfig.DialFunc = newDialer().DialContext
 	for name, value := range map[string]string{
 		"application_name": "yeolda",
 		"timezone":         "UTC",

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"io/fs"
+	"net"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -37,3 +38,11 @@ func (b *Batcher[Q, A]) Waiting() int {
 	defer b.mu.Unlock()
 	return len(b.waiting)
 }
+
+// Dial opens a connection as a pool does.
+func Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return newDialer().DialContext(ctx, network, address)
+}
+
+// LostTimeout exports lostTimeout.
+const LostTimeout = lostTimeout
