@@ -50,7 +50,7 @@ configuration() {
 
 start() {
 	local dir=$1 n=$2 members=db-1=http://10.0.0.11:2380,db-2=http://10.0.0.12:2380,db-3=http://10.0.0.13:2380
-	inside "$n" runuser -u postgres -- etcd --name "db-$n" --data-dir "$dir/etcd-$n" --initial-cluster "$members" --initial-cluster-state new \
+	inside "$n" runuser -u postgres -- etcd --enable-v2 --name "db-$n" --data-dir "$dir/etcd-$n" --initial-cluster "$members" --initial-cluster-state new \
 		--listen-peer-urls "http://10.0.0.1$n:2380" --initial-advertise-peer-urls "http://10.0.0.1$n:2380" \
 		--listen-client-urls "http://10.0.0.1$n:2379" --advertise-client-urls "http://10.0.0.1$n:2379" </dev/null >>"$dir/etcd-$n.log" 2>&1 &
 	inside "$n" runuser -u postgres -- patroni "$dir/patroni-$n.yml" </dev/null >>"$dir/patroni-$n.log" 2>&1 &

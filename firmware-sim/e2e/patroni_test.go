@@ -340,7 +340,7 @@ func (l *failoverLoad) errorsEnded(since time.Time) (last time.Duration, again b
 	return last, succeeded["hold"] && succeeded["press"]
 }
 
-// report counts the attempts that ended since a time, by kind.
+// report counts the attempts that ended since a time, by kind, with the longest time in which none succeeded.
 func (l *failoverLoad) report(since time.Time) string {
 	last, _ := l.errorsEnded(since)
 	l.guard.Lock()
@@ -355,15 +355,18 @@ func (l *failoverLoad) report(since time.Time) string {
 		}
 	}
 	for _, kind := range attemptKinds {
-		failed := 0
+		failed, success, gap := 0, since, time.Duration(0)
 		for _, a := range kinds[kind] {
 			if a.failed != "" {
 				failed++
+				continue
 			}
+			gap, success = max(gap, a.end.Sub(success)), a.end
 		}
-		text = append(text, fmt.Sprintf("%s %d of %d failed", kind, failed, len(kinds[kind])))
+		gap = max(gap, time.Since(success))
+		text = append(text, fmt.Sprintf("%s: %d of %d failed, none succeeded for %s", kind, failed, len(kinds[kind]), gap.Round(100*time.Millisecond)))
 	}
-	return fmt.Sprintf("last failure answered after %s, longest answer %s; %s", last.Round(100*time.Millisecond), longest.Round(100*time.Millisecond), strings.Join(text, ", "))
+	return fmt.Sprintf("last failure answered after %s, longest answer %s; %s", last.Round(100*time.Millisecond), longest.Round(100*time.Millisecond), strings.Join(text, "; "))
 }
 
 // verify compares what was acknowledged with the database.
