@@ -80,14 +80,17 @@ func (b *Batcher[Q, A]) runBatch(ctx context.Context, run func(context.Context, 
 	return b.busy
 }
 
-// execute runs a batch. If the database rejects it, each call runs alone, so that only the faulty one fails. After any
-// other failure the outcome is unknown, so the batch is not repeated.
+// execute runs a batch. If the database rejects it, each call runs alone, so that only the faulty one fails. A call alone runs
+// once more if it was rejected in favour of another transaction. After any other failure the outcome is unknown, so the batch is not repeated.
 func execute[Q, A any](ctx context.Context, batch []*call[Q, A], run func(context.Context, []Q) ([]A, error)) {
 	questions := make([]Q, len(batch))
 	for i, c := range batch {
 		questions[i] = c.question
 	}
 	answers, err := run(ctx, questions)
+	if len(batch) == 1 && (lostToAnother(err) || isLockTimeout(err)) { // mostly to a migration, which tries again a second later
+		answers, err = run(ctx, questions)
+	}
 	if rejected := (*pgconn.PgError)(nil); len(batch) > 1 && errors.As(err, &rejected) {
 		for _, c := range batch {
 			execute(ctx, []*call[Q, A]{c}, run)

@@ -96,3 +96,20 @@ func TestBatcherRunsRejectedBatchOneByOne(t *testing.T) {
 	close(release)
 	calls.Wait()
 }
+
+func TestBatcherRepeatsACallThatLostALock(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]int{"40P01": 2, "40001": 2, "55P03": 2, "22012": 1} {
+		var batcher postgres.Batcher[int, int]
+		runs := 0
+		answer, err := batcher.Do(t.Context(), 7, func(_ context.Context, questions []int) ([]int, error) {
+			if runs++; runs == 1 {
+				return nil, &pgconn.PgError{Code: code}
+			}
+			return questions, nil
+		})
+		if runs != want || (err == nil) != (want == 2) || err == nil && answer != 7 {
+			t.Errorf("rejected with %s: got %d, %v after %d runs, want %d", code, answer, err, runs, want)
+		}
+	}
+}

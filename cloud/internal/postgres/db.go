@@ -207,3 +207,9 @@ func lostToAnother(err error) bool {
 	const deadlockDetected, serializationFailure = "40P01", "40001"
 	return errors.As(err, &pgErr) && (pgErr.Code == deadlockDetected || pgErr.Code == serializationFailure)
 }
+
+// isLockTimeout reports whether a statement was canceled because it waited for a lock longer than lock_timeout.
+func isLockTimeout(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "55P03"
+}

@@ -2,13 +2,14 @@ package postgres_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -135,19 +136,25 @@ func TestUpgradeUnderLocks(t *testing.T) {
 	go func() { migrated <- postgres.Migrate(t.Context(), db.Pool, slog.New(slog.DiscardHandler)) }()
 
 	// A statement of the previous release, with the time-out of unlock requests.
+	var presses postgres.Batcher[struct{}, struct{}]
 	press := func() error {
-		_, err := db.Doors.Exec(t.Context(), `insert into door_request (id, branch_id, requested_by, kind, device, devices, created_at)
-			select gen_random_uuid(), id, 'customer', 'front', 'front', '{front_1}', now() from branch where code = $1`, "gangnam")
+		_, err := presses.Do(t.Context(), struct{}{}, func(ctx context.Context, one []struct{}) ([]struct{}, error) {
+			_, err := db.Doors.Exec(ctx, `insert into door_request (id, branch_id, requested_by, kind, device, devices, created_at)
+				select gen_random_uuid(), id, 'customer', 'front', 'front', '{front_1}', now() from branch where code = $1`, "gangnam")
+			return one, err
+		})
 		return err
 	}
 	// A hold of a slot of its own.
 	held := 0
 	hold := func() error {
 		held++
-		_, err := db.Pool.Exec(t.Context(), `insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, expires_at)
-			select b.id, r.id, 'HOLD', 'CUSTOMER', s, s + interval '10 minutes', tstzrange(s, s + interval '20 minutes'), now() + interval '10 minutes'
-			from branch b join room r on r.branch_id = b.id, lateral (select now() + $1 * interval '1 hour' as s) t`, held)
-		return err
+		return db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+			_, err := tx.Exec(ctx, `insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, expires_at)
+				select b.id, r.id, 'HOLD', 'CUSTOMER', s, s + interval '10 minutes', tstzrange(s, s + interval '20 minutes'), now() + interval '10 minutes'
+				from branch b join room r on r.branch_id = b.id, lateral (select now() + $1 * interval '1 hour' as s) t`, held)
+			return err
+		})
 	}
 	refused := 0
 	for i := range 150 {
@@ -169,7 +176,7 @@ func TestUpgradeUnderLocks(t *testing.T) {
 	if err := reader.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for presses := 0; ; presses++ {
+	for pressed := 150; ; pressed++ {
 		select {
 		case err := <-migrated:
 			if err != nil {
@@ -179,10 +186,16 @@ func TestUpgradeUnderLocks(t *testing.T) {
 			if err != nil || have != want {
 				t.Errorf("schema after the reader ended: got %d, %v, want %d", have, err, want)
 			}
+			t.Logf("%d holds, none failed; %d presses, %d refused", held, pressed, refused)
 			return
 		case <-time.After(20 * time.Millisecond):
-			if err := errors.Join(press(), hold()); err != nil {
-				t.Fatalf("press or hold %d while the migration runs: %v", presses, err)
+			if err := hold(); err != nil {
+				t.Fatalf("hold %d while the migration runs: %v", held, err)
+			}
+			if err := press(); err != nil {
+				if refused++; refused > 3 {
+					t.Fatalf("press %d while the migration runs: %v; %d refused", pressed, err, refused)
+				}
 			}
 		}
 	}
