@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -130,6 +131,22 @@ func settingsRollout(p *page) {
 	p.see("설정 변경", "배포 중", "1 (1%)", "agent-jamsil-")
 	p.press("배포 중지", "배포 중지")
 	p.see("배포를 멈췄어요")
+}
+
+// agentLog opens the log of a simulated Pi in the console, and has its doctor examine it.
+func agentLog(p *page) {
+	p.open("/console/gangnam/devices/agent-gangnam")
+	p.press("로그 보기(10분)")
+	p.see("까지 로그를 받아요", "남았어요")
+	p.wait("a line of the log", `/ INFO \S/.test(document.querySelector(".log")?.textContent)`)
+	p.press("진단")
+	p.see("진단 결과", "relay room_1")
+	p.press("10분 더 보기")
+	p.survey("console-agent-log")
+	p.on(desktop)
+	if name, content := p.download("파일로 저장"); name != "agent-gangnam.log" || !strings.Contains(content, " INFO ") {
+		p.t.Errorf("got the file %s: %.200s", name, content)
+	}
 }
 
 // connectPi connects as a Pi of jamsil until the test ends. Its heartbeats keep the connection.

@@ -159,6 +159,7 @@ func TestConsoleScreens(t *testing.T) {
 
 	t.Run("settings of a Pi", func(t *testing.T) { agentSettings(t, s, p.with(t)) })
 	t.Run("another Pi instead", func(t *testing.T) { replacePi(t, s, p.with(t)) })
+	t.Run("log and doctor", func(t *testing.T) { agentLog(p.with(t)) })
 	t.Run("settings in waves", func(t *testing.T) { settingsRollout(p.with(t)) })
 
 	t.Run("messages", func(t *testing.T) {

@@ -8,6 +8,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import type { Params } from "../core/router";
 import { computed, type Readable, signal } from "../core/signal";
+import { diagnosticsPart } from "./agent-diagnostics";
 import { openVersion, settingsEditor } from "./agent-settings";
 import {
   authorOf,
@@ -73,6 +74,7 @@ function page(branch: Branch, username: string, data: Readable<Pi>, refresh: () 
       h("div", { class: "standing" }, () => standing(branch, username, data())),
     ),
     section(t("piEdit"), settingsEditor(branch, username, data, texts, refresh, editable)),
+    section(t("piDiagnostics"), diagnosticsPart(branch, username, editable)),
     section(
       t("piVersions"),
       versions(branch, username, data, (v, again) => openVersion(username, data, v, texts, refresh, again), editable),
