@@ -84,7 +84,7 @@ func TestExternalBrokerRulesMatchProtocol(t *testing.T) {
 				"subscribe": own.MaySubscribe(topic),
 			} {
 				if told[[2]string{action, topic}] != may {
-					t.Errorf("%s %s: told %v, want %v", action, topic, !may, may)
+					t.Errorf("%s %s: got a rule %v, want %v: each kind needs a row in mqtt_kind", action, topic, !may, may)
 				}
 				if may {
 					n++
