@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkVitals reads the figures of a scrape with a history of YEOLDA_BENCH_RESERVATIONS reservations (100,000), ten
-// minutes apart, and as many payments, callbacks, door requests and messages.
+// minutes apart, and as many payments, callbacks, door requests and messages. deploy/README.md, Operations, has the figures.
 func BenchmarkVitals(b *testing.B) {
 	n := 100_000
 	if text := os.Getenv("YEOLDA_BENCH_RESERVATIONS"); text != "" {
