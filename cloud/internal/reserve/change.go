@@ -23,6 +23,7 @@ type change struct {
 	tx  pgx.Tx
 	now time.Time
 	rule.Snapshot
+	due bool // see question
 }
 
 // r returns the reservation as the transaction read it.

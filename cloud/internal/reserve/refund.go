@@ -301,6 +301,9 @@ func (c *change) ledgerOf(kind string, won int, p toss.Payment) error {
 	return c.entry(kind, won, p.Status, map[string]any{"method": p.Method, "balance": p.BalanceAmount})
 }
 
+// refundPolls are the delays between look-ups of a refund that the bank is transferring. The bank takes days.
+var refundPolls = []time.Duration{5 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
+
 // refundDays is the legal maximum for a refund in business days.
 const refundDays = 3
 
@@ -308,8 +311,10 @@ const refundDays = 3
 func (c *change) advanceRefund(p toss.Payment) error {
 	f, status := c.Refund, p.RefundStatus()
 	switch to := rule.AtBank(status); {
+	case to == money.RefundPending && f.State == to && !c.due:
+		return nil // the next look-up stays where it is: callbacks would move it away
 	case to == money.RefundPending && f.State == to:
-		return postgres.ScheduleCheck(c.ctx, c.tx, c.r().ID, rule.NextTransferCheck(p, c.now))
+		return postgres.PostponeCheck(c.ctx, c.tx, c.r().ID, c.now.Add(delay(refundPolls, c.Payment.Checks)))
 	case to == money.RefundPending:
 		if err := postgres.AdvanceRefund(c.ctx, c.tx, f.ID, to, "", ""); err != nil {
 			return err
@@ -317,7 +322,7 @@ func (c *change) advanceRefund(p toss.Payment) error {
 		if err := postgres.SetRefundDue(c.ctx, c.tx, f.ID, booking.BusinessDaysAfter(c.now, refundDays)); err != nil {
 			return err
 		}
-		return postgres.ScheduleCheck(c.ctx, c.tx, c.r().ID, rule.NextTransferCheck(p, c.now))
+		return postgres.ScheduleCheck(c.ctx, c.tx, c.r().ID, c.now.Add(refundPolls[0]))
 	case to == money.RefundFailed && f.State == to:
 		return nil
 	case to == money.RefundFailed:

@@ -20,6 +20,7 @@ import (
 type question struct {
 	rule.Snapshot
 	callback int64 // the latest stored callback, which the answer covers
+	due      bool  // its time had come; others are caused by a callback or a request
 }
 
 func ask(ctx context.Context, q postgres.Querier, id booking.ReservationID) (asked question, err error) {
@@ -55,7 +56,7 @@ func (s *Service) SettleDue(ctx context.Context, id booking.ReservationID) error
 	}
 	ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
 	defer cancel()
-	return s.Settle(ctx, id)
+	return unlessOvertaken(func() error { return s.settle(ctx, id, true) })
 }
 
 // maxOvertaken bounds the repetitions of a request because another answer was applied first.
@@ -77,11 +78,12 @@ func unlessOvertaken(act func() error) error {
 // Settle looks up the payment of a reservation at the provider and applies the answer. Unknown outcomes, callbacks, jobs
 // and the sweep all call it, possibly concurrently. It returns ErrPaymentPending if the outcome is still unknown.
 func (s *Service) Settle(ctx context.Context, id booking.ReservationID) error {
-	return unlessOvertaken(func() error { return s.settle(ctx, id) })
+	return unlessOvertaken(func() error { return s.settle(ctx, id, false) })
 }
 
-func (s *Service) settle(ctx context.Context, id booking.ReservationID) error {
+func (s *Service) settle(ctx context.Context, id booking.ReservationID, due bool) error {
 	q, err := ask(ctx, s.DB.Pool, id)
+	q.due = due
 	if errors.Is(err, postgres.ErrNoPayment) {
 		return nil // nothing at the provider
 	}
@@ -193,6 +195,7 @@ func (s *Service) apply(ctx context.Context, q question, a answer) error {
 			return err
 		}
 		c := s.change(ctx, tx, r, now)
+		c.due = q.due
 		if c.Snapshot, err = load(ctx, tx, r); err != nil {
 			return err
 		}

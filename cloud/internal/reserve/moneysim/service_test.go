@@ -35,6 +35,7 @@ const (
 
 var (
 	retryDelays = []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute}
+	refundPolls = []time.Duration{5 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
 )
 
 func delay(delays []time.Duration, checks int) time.Duration {
@@ -73,10 +74,11 @@ type question struct {
 	row      *row
 	snapshot rule.Snapshot
 	callback int // the latest stored callback, which the answer covers
+	due      bool
 }
 
 func (t *modelService) ask(r *row) question {
-	q := question{r, rule.Snapshot{Reservation: r.Reservation, Order: r.order}, t.lastWebhook(r.OrderID)}
+	q := question{row: r, snapshot: rule.Snapshot{Reservation: r.Reservation, Order: r.order}, callback: t.lastWebhook(r.OrderID)}
 	if r.payment != nil {
 		q.snapshot.Payment = *r.payment
 	}
@@ -97,6 +99,7 @@ type answer struct {
 	refused  *reserve.PaymentRefused
 	unknown  bool
 	declined *reserve.PaymentRefused
+	due      bool // the question was
 }
 
 // confirm models the confirmation of a guest who returns from the widget. If the outcome is still pending, the guest must
@@ -237,7 +240,7 @@ func (t *modelService) settleDue(ctx context.Context, r *row) error {
 	if !due {
 		return nil
 	}
-	return t.settle(ctx, r)
+	return t.settleUnlessOvertaken(ctx, r, true)
 }
 
 // unsettled returns the rows that the sweep selects.
@@ -257,20 +260,25 @@ func (t *modelService) unsettled(now time.Time) (due []*row) {
 }
 
 func (t *modelService) settle(ctx context.Context, r *row) error {
+	return t.settleUnlessOvertaken(ctx, r, false)
+}
+
+func (t *modelService) settleUnlessOvertaken(ctx context.Context, r *row, due bool) error {
 	for range maxOvertaken {
-		if err := t.settleOnce(ctx, r); !errors.Is(err, errOvertaken) {
+		if err := t.settleOnce(ctx, r, due); !errors.Is(err, errOvertaken) {
 			return err
 		}
 	}
 	return reserve.ErrPaymentPending
 }
 
-func (t *modelService) settleOnce(ctx context.Context, r *row) error {
+func (t *modelService) settleOnce(ctx context.Context, r *row, due bool) error {
 	var (
 		q       question
 		charged bool
 	)
 	t.tx("ask", func(time.Time) { q, charged = t.ask(r), r.payment != nil })
+	q.due = due
 	if !charged {
 		return nil
 	}
@@ -346,6 +354,7 @@ func (t *modelService) apply(_ context.Context, q question, a answer) (verdict e
 			verdict = errOvertaken
 			return
 		}
+		a.due = q.due
 		verdict = t.transition(r, a, now)
 		t.markWebhooksApplied(r.OrderID, q.callback)
 	})
@@ -413,7 +422,7 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 			if err := r.openRefund(rule.ByProvider, "revoked", p.CanceledAmount(), false); err != nil {
 				return err
 			}
-			t.bank(r, before, p, now)
+			t.bank(r, before, a, now)
 		}
 		r.markCanceled()
 		r.sent("canceled")
@@ -426,9 +435,9 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		r.returned = r.returned && !p.ApprovedAt.IsZero()
 		r.markCanceled()
 		r.sent("canceled")
-		t.bank(r, before, p, now)
+		t.bank(r, before, a, now)
 	case rule.Follow:
-		t.bank(r, before, p, now)
+		t.bank(r, before, a, now)
 	case rule.Restore:
 		r.restoreKey()
 		r.advanceRefund(money.RefundRefused, a.declined.Code)
@@ -520,14 +529,16 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // bank applies the state of the bank's transfer to a refund.
-func (t *modelService) bank(r *row, before rule.Snapshot, p toss.Payment, now time.Time) {
-	status := p.RefundStatus()
+func (t *modelService) bank(r *row, before rule.Snapshot, a answer, now time.Time) {
+	status := a.payment.RefundStatus()
 	switch to := rule.AtBank(status); {
 	case to == money.RefundPending && r.refund.State == to:
-		r.scheduleCheck(rule.NextTransferCheck(p, now))
+		if a.due {
+			r.postponeCheck(now.Add(delay(refundPolls, before.Payment.Checks)))
+		}
 	case to == money.RefundPending:
 		r.advanceRefund(to, "")
-		r.scheduleCheck(rule.NextTransferCheck(p, now))
+		r.scheduleCheck(now.Add(refundPolls[0]))
 	case r.refund.State == to:
 	case to == money.RefundFailed:
 		r.failRefund(status)

@@ -412,19 +412,3 @@ func AtBank(status string) money.RefundState {
 	}
 	return money.RefundCompleted
 }
-
-// Bounds of the time between two look-ups of a refund that the bank transfers.
-const (
-	minTransferCheck = 5 * time.Second
-	maxTransferCheck = time.Hour
-)
-
-// NextTransferCheck returns when to look up a refund that the bank transfers, which takes days: after as long again as it has taken so
-// far. Only its age counts, because callbacks cause look-ups of their own.
-func NextTransferCheck(p toss.Payment, now time.Time) time.Time {
-	var age time.Duration
-	if n := len(p.Cancels); n > 0 {
-		age = now.Sub(p.Cancels[n-1].CanceledAt)
-	}
-	return now.Add(min(max(age, minTransferCheck), maxTransferCheck))
-}
