@@ -141,15 +141,14 @@ func runLightAgent(t *testing.T, s *world.Stack, branch string) *light.Fleet {
 // keyOfAdminReservation registers a reservation without payment and returns its key.
 func keyOfAdminReservation(t *testing.T, s *world.Stack, branch string, room int, mobile string) string {
 	t.Helper()
+	hq := staff(t, s)
 	start := currentSlot()
-	return keyOfAdminStay(t, s, branch, room, mobile, start, start.Add(time.Hour))
+	return keyOfAdminStay(t, s, hq, branch, room, mobile, start, start.Add(time.Hour))
 }
 
-// keyOfAdminStay reserves a room as an administrator, and returns the key of the message.
-func keyOfAdminStay(t *testing.T, s *world.Stack, branch string, room int, mobile string, start, end time.Time) string {
+// keyOfAdminStay reserves a room as an administrator who has logged in, and returns the key of the message.
+func keyOfAdminStay(t *testing.T, s *world.Stack, hq *browser, branch string, room int, mobile string, start, end time.Time) string {
 	t.Helper()
-	hq := newBrowser(t, s)
-	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
 	hq.must("POST", "/admin/reservation", map[string]any{
 		"branch": branch, "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(end),
 	}, nil)

@@ -95,7 +95,7 @@ func TestFullHouseWithoutCloud(t *testing.T) {
 	branches, simulation := houseFiles(t, dir)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+long)
 	defer cancel()
-	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Log: t.Output(), Branches: []string{branches},
+	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Template: template, Log: t.Output(), Branches: []string{branches},
 		Env: map[string]string{"YEOLDA_RATE_LIMITS": "off", "YEOLDA_LOG_LEVEL": "warn"}, SimArgs: []string{"run", "--file", simulation}})
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestFullHouseWithoutCloud(t *testing.T) {
 		}
 	})
 	awaitAgents(t, s, "house")
-	begin := currentSlot()
+	hq, begin := staff(t, s), currentSlot()
 	guests := make([]housed, fullHouse+1)
 	for no := 1; no <= fullHouse; no++ {
 		start := currentSlot()
@@ -114,7 +114,7 @@ func TestFullHouseWithoutCloud(t *testing.T) {
 		if long > 0 { // the stay has begun when the guest enters
 			start = start.Add(time.Duration(3*(no-1)/fullHouse) * long / 6).Truncate(10 * time.Minute)
 		}
-		guests[no].key = keyOfAdminStay(t, s, "house", no, fmt.Sprintf("010%08d", 22220000+no), start, end)
+		guests[no].key = keyOfAdminStay(t, s, hq, "house", no, fmt.Sprintf("010%08d", 22220000+no), start, end)
 	}
 	for no := 1; no <= fullHouse; no++ {
 		guests[no].pin = pinOf(t, s, guests[no].key)
@@ -157,7 +157,6 @@ func TestFullHouseWithoutCloud(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitAgents(t, s, "house")
-	hq := staff(t, s)
 	var day struct {
 		Reservations []struct{ ID, RoomNo string }
 	}

@@ -181,8 +181,8 @@ func startFailoverLoad(t *testing.T, c *cluster, rate int) *failoverLoad {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &failoverLoad{load: &load{cluster: c, stop: cancel}, c: c, holds: map[string]bool{}, bought: map[string]bool{}, presses: map[string]string{}}
 	for _, b := range c.Branches {
-		start := currentSlot()
-		l.keys = append(l.keys, keyOfAdminStay(t, c.stack, b.Code, 2, "010"+fmt.Sprintf("%08d", len(l.keys)+1), start, start.Add(2*time.Hour)))
+		hq, start := staff(t, c.stack), currentSlot()
+		l.keys = append(l.keys, keyOfAdminStay(t, c.stack, hq, b.Code, 2, "010"+fmt.Sprintf("%08d", len(l.keys)+1), start, start.Add(2*time.Hour)))
 	}
 	jar, err := cookiejar.New(nil)
 	if err != nil {
