@@ -1,15 +1,12 @@
 package agent
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
-	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 
-	"github.com/yeolda/yeolda/agent/internal/durable"
 	"github.com/yeolda/yeolda/agent/internal/link"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -26,36 +23,17 @@ type brokerList struct {
 	epoch    atomic.Uint64
 }
 
-// storedBrokers is the content of the file.
-type storedBrokers struct {
-	Username string              `json:"username"`
-	List     protocol.BrokerList `json:"list"`
-}
-
 // load returns the brokers of the stored list, if it belongs to this credential.
 func (b *brokerList) load() ([]*url.URL, error) {
-	if b.file == "" {
-		return nil, nil
+	list, err := readList[protocol.BrokerList](b.file, b.username)
+	if err != nil || list == nil {
+		return nil, err
 	}
-	text, err := os.ReadFile(b.file)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list of brokers: %w", err)
-	}
-	var stored storedBrokers
-	if err := json.Unmarshal(text, &stored); err != nil {
-		return nil, fmt.Errorf("list of brokers: %w", err)
-	}
-	if stored.Username != b.username {
-		return nil, nil
-	}
-	brokers, err := b.parse(stored.List)
+	brokers, err := b.parse(*list)
 	if err != nil {
 		return nil, err
 	}
-	b.epoch.Store(stored.List.Epoch)
+	b.epoch.Store(list.Epoch)
 	return brokers, nil
 }
 
@@ -65,12 +43,8 @@ func (b *brokerList) apply(list protocol.BrokerList) ([]*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(storedBrokers{b.username, list})
-	if err != nil {
+	if err := writeList(b.file, b.username, list); err != nil {
 		return nil, err
-	}
-	if err := durable.Replace(b.file, text); err != nil {
-		return nil, fmt.Errorf("store the list of brokers: %w", err)
 	}
 	b.epoch.Store(list.Epoch)
 	return brokers, nil
@@ -84,19 +58,10 @@ func (b *brokerList) parse(list protocol.BrokerList) ([]*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	if anyExposed(brokers) && !anyExposed(b.own) {
+	if slices.ContainsFunc(brokers, link.Exposed) && !slices.ContainsFunc(b.own, link.Exposed) {
 		return nil, errExposed
 	}
 	return brokers, nil
-}
-
-func anyExposed(brokers []*url.URL) bool {
-	for _, u := range brokers {
-		if link.Exposed(u) {
-			return true
-		}
-	}
-	return false
 }
 
 // applyBrokers uses a list of brokers from then on. The connection moves to a preferred broker as if that one had just returned.

@@ -2,12 +2,8 @@ package agent
 
 import (
 	"crypto/ed25519"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 
-	"github.com/yeolda/yeolda/agent/internal/durable"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -21,37 +17,15 @@ type keyring struct {
 	keys     []ed25519.PublicKey
 }
 
-// storedKeys is the content of the file.
-type storedKeys struct {
-	Username string           `json:"username"`
-	List     protocol.KeyList `json:"list"`
-}
-
 // load replaces the keys of the credential with the stored list, if it belongs to this credential.
 func (k *keyring) load() error {
-	if k.file == "" {
-		return nil
+	list, err := readList[protocol.KeyList](k.file, k.username)
+	if err != nil || list == nil {
+		return err
 	}
-	text, err := os.ReadFile(k.file)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("grant keys: %w", err)
-	}
-	var stored storedKeys
-	if err := json.Unmarshal(text, &stored); err != nil {
-		return fmt.Errorf("grant keys: %w", err)
-	}
-	if stored.Username != k.username {
-		return nil
-	}
-	if err := stored.List.Validate(); err != nil {
-		return fmt.Errorf("grant keys: %w", err)
-	}
-	keys, err := stored.List.PublicKeys()
+	keys, err := list.PublicKeys()
 	if err == nil {
-		k.epoch, k.keys = stored.List.Epoch, keys
+		k.epoch, k.keys = list.Epoch, keys
 	}
 	return err
 }
@@ -69,23 +43,9 @@ func (k *keyring) apply(list protocol.KeyList) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := k.store(list); err != nil {
+	if err := writeList(k.file, k.username, list); err != nil {
 		return false, err
 	}
 	k.epoch, k.keys = list.Epoch, keys
 	return true, nil
-}
-
-func (k *keyring) store(list protocol.KeyList) error {
-	if k.file == "" {
-		return nil
-	}
-	text, err := json.Marshal(storedKeys{k.username, list})
-	if err != nil {
-		return err
-	}
-	if err := durable.Replace(k.file, text); err != nil {
-		return fmt.Errorf("store grant keys: %w", err)
-	}
-	return nil
 }

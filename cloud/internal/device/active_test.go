@@ -25,11 +25,7 @@ func (f *fixture) announce(agent protocol.Agent, version string, selfTest []prot
 		}
 		inventory.Doors = append(inventory.Doors, protocol.Door{Device: d, Kind: kind})
 	}
-	err := f.Announced(f.t.Context(), []device.Announcement{{Agent: agent, Online: true, Status: &protocol.Status{State: protocol.Online,
-		BootID: "boot", AgentVersion: version, Inventory: &inventory, SelfTest: selfTest}}})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	f.sendStatus(agent, protocol.Status{AgentVersion: version, Inventory: &inventory, SelfTest: selfTest})
 }
 
 // states lists the credentials of gangnam that are not agent-gangnam with their state and presence.

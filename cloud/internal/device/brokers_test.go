@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -31,11 +30,7 @@ func TestListOfBrokers(t *testing.T) {
 	report := func(epoch *uint64) []protocol.BrokerList {
 		t.Helper()
 		sent = nil
-		err := f.Announced(t.Context(), []device.Announcement{{Agent: agent("gangnam"), Online: true, Status: &protocol.Status{
-			State: protocol.Online, BootID: "boot", StartedAt: f.now, Inventory: &protocol.Inventory{}, BrokerEpoch: epoch}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f.sendStatus(agent("gangnam"), protocol.Status{BrokerEpoch: epoch})
 		return sent
 	}
 	put := func(brokers ...string) {

@@ -48,6 +48,18 @@ func agent(branch string) protocol.Agent {
 	return protocol.Agent{Branch: branch, Username: protocol.AgentID(branch)}
 }
 
+// sendStatus has an agent send a status with the fields that every status has; without an inventory it has no devices.
+func (f *fixture) sendStatus(from protocol.Agent, s protocol.Status) {
+	f.t.Helper()
+	s.State, s.BootID, s.StartedAt = protocol.Online, "boot", f.now
+	if s.Inventory == nil {
+		s.Inventory = &protocol.Inventory{}
+	}
+	if err := f.Announced(f.t.Context(), []device.Announcement{{Agent: from, Online: true, Status: &s}}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 func (f *fixture) enroll(agent protocol.Agent) {
 	f.t.Helper()
 	if err := postgres.InsertAgent(f.t.Context(), f.db.Pool, agent.Branch, postgres.NewCredential{Username: agent.Username, SecretHash: []byte("hash")}); err != nil {

@@ -42,11 +42,7 @@ func newDiagnosticsFixture(t *testing.T) *diagnosticsFixture {
 // report has the agent of gangnam report its status.
 func (f *diagnosticsFixture) report(status *protocol.DiagnosticsStatus) {
 	f.t.Helper()
-	err := f.Announced(f.t.Context(), []device.Announcement{{Agent: agent("gangnam"), Online: true, Status: &protocol.Status{
-		State: protocol.Online, BootID: "boot", StartedAt: f.now, Inventory: &protocol.Inventory{}, Diagnostics: status}}})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	f.sendStatus(agent("gangnam"), protocol.Status{Diagnostics: status})
 }
 
 // step returns the requests that are sent.

@@ -43,11 +43,7 @@ func newSettingsFixture(t *testing.T) *settingsFixture {
 // report has the agent of gangnam report the state of its settings.
 func (f *settingsFixture) report(status *protocol.SettingsStatus) {
 	f.t.Helper()
-	err := f.Announced(f.t.Context(), []device.Announcement{{Agent: agent("gangnam"), Online: true, Status: &protocol.Status{
-		State: protocol.Online, BootID: "boot", StartedAt: f.now, Inventory: &protocol.Inventory{}, Settings: status}}})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	f.sendStatus(agent("gangnam"), protocol.Status{Settings: status})
 }
 
 // step returns the versions that are sent.

@@ -47,27 +47,11 @@ func fleet(ctx context.Context, root, dir string, sizes []int, log io.Writer, p 
 		fmt.Println(p.Notes[len(p.Notes)-1])
 		sizes = append(slices.DeleteFunc(sizes, func(n int) bool { return n > most }), most)
 	}
-	addresses, err := world.FreeAddresses(ctx, 1)
+	s, server, err := startServices(ctx, root, dir, sizes, 0, log)
 	if err != nil {
 		return err
 	}
-	database, server, err := world.StartPostgres(ctx, dir, addresses[0], log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.Stop()) }()
-	files, err := branchFiles(root, dir, sizes)
-	if err != nil {
-		return err
-	}
-	s, err := world.StartStack(ctx, world.StackOptions{
-		Root: root, Bin: dir, Dir: dir, Log: log, Branches: files, NoSimulator: true,
-		Env: map[string]string{"YEOLDA_RATE_LIMITS": "off", "YEOLDA_LOG_LEVEL": "warn", "YEOLDA_DATABASE_URL": database},
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Stop()) }()
+	defer func() { err = errors.Join(err, s.Stop(), server.Stop()) }()
 	fmt.Println("profiles of the service at", s.MetricsAt+"/debug/pprof/")
 	curves := newCurves()
 	for _, n := range sizes {
@@ -89,6 +73,30 @@ func fleet(ctx context.Context, root, dir string, sizes []int, log io.Writer, p 
 		"Memory of the service is its resident memory with all agents at rest, less that before the first connected, for each agent. Memory of sockets in the kernel is not included, neither here nor for the agents. Cores are processor time of the process in a time without presses; PostgreSQL's is that of all its processes.",
 		fmt.Sprintf("After kill -9, %d agents are watched while the others return: a press at a branch whose agent is connected from before the press until its result must open the door.", probes))
 	return nil
+}
+
+// startServices starts PostgreSQL, and a service with replicas beside it that has the branches of fleets of these sizes.
+func startServices(ctx context.Context, root, dir string, sizes []int, replicas int, log io.Writer) (*world.Stack, *world.Process, error) {
+	files, err := branchFiles(root, dir, sizes)
+	if err != nil {
+		return nil, nil, err
+	}
+	addresses, err := world.FreeAddresses(ctx, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	database, server, err := world.StartPostgres(ctx, dir, addresses[0], log)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := world.StartStack(ctx, world.StackOptions{
+		Root: root, Bin: dir, Dir: dir, Log: log, Branches: files, NoSimulator: true, Replicas: replicas,
+		Env: map[string]string{"YEOLDA_RATE_LIMITS": "off", "YEOLDA_LOG_LEVEL": "warn", "YEOLDA_DATABASE_URL": database},
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, server.Stop())
+	}
+	return s, server, nil
 }
 
 func restart(ctx context.Context, s *world.Stack) error {

@@ -26,27 +26,11 @@ const (
 // pool measures replicas whose embedded brokers form a pool: presses at each of them, and what the others notice when one is
 // killed under load.
 func pool(ctx context.Context, root, dir string, agents int, log io.Writer, p *part.Part) (err error) {
-	addresses, err := world.FreeAddresses(ctx, 1)
+	s, server, err := startServices(ctx, root, dir, []int{agents}, poolReplicas-1, log)
 	if err != nil {
 		return err
 	}
-	database, server, err := world.StartPostgres(ctx, dir, addresses[0], log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.Stop()) }()
-	files, err := branchFiles(root, dir, []int{agents})
-	if err != nil {
-		return err
-	}
-	s, err := world.StartStack(ctx, world.StackOptions{
-		Root: root, Bin: dir, Dir: dir, Log: log, Branches: files, NoSimulator: true, Replicas: poolReplicas - 1,
-		Env: map[string]string{"YEOLDA_RATE_LIMITS": "off", "YEOLDA_LOG_LEVEL": "warn", "YEOLDA_DATABASE_URL": database},
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Stop()) }()
+	defer func() { err = errors.Join(err, s.Stop(), server.Stop()) }()
 	brokers := []string{s.MQTTAt}
 	for _, r := range s.Replicas {
 		brokers = append(brokers, r.MQTTAt)
