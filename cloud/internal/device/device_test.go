@@ -259,53 +259,6 @@ func TestEventsOfAnOutage(t *testing.T) {
 	}
 }
 
-func TestPruneDeletesExpiredRows(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	now := f.now
-	for _, age := range []time.Duration{0, 100 * 24 * time.Hour, 400 * 24 * time.Hour} {
-		f.now = now.Add(-age)
-		err := f.Telemetry(t.Context(), gangnam(protocol.Telemetry{
-			Readings: []protocol.Reading{{Location: "로비"}},
-			Events:   []protocol.Event{{Kind: protocol.EventDoorClosed, Device: "front_1"}},
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	deleted, err := postgres.Prune(t.Context(), f.db.Pool, now.Add(-90*24*time.Hour), now.Add(-365*24*time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	readings := rows[time.Time](f, `select at from sensor_reading where location = $1`, "로비")
-	events := rows[time.Time](f, `select at from door_event where device = $1`, "front_1")
-	if deleted != 3 || len(readings) != 1 || len(events) != 2 {
-		t.Errorf("deleted %d, left %v and %v", deleted, readings, events)
-	}
-}
-
-// TestPruneDeletesABacklog deletes more rows than one statement does, while another replica deletes some of them.
-func TestPruneDeletesABacklog(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	old, before := f.now.Add(-100*24*time.Hour), f.now.Add(-90*24*time.Hour)
-	if _, err := f.db.Pool.Exec(t.Context(), `insert into sensor_reading (branch_id, location, at, celsius, humidity)
-		select b.id, '로비', $1::timestamptz - n * interval '1 second', 20, 50 from branch b, generate_series(1, 50000) n where b.code = 'gangnam'`, old); err != nil {
-		t.Fatal(err)
-	}
-	another, err := f.db.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = another.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := another.Exec(t.Context(), `delete from sensor_reading where ctid in (select ctid from sensor_reading where at < $1 limit 100)`, before); err != nil {
-		t.Fatal(err)
-	}
-	if deleted, err := postgres.Prune(t.Context(), f.db.Pool, before, before); err != nil || deleted != 49_900 {
-		t.Errorf("beside a replica that deletes 100 of 50,000 rows: deleted %d, %v, want 49,900", deleted, err)
-	}
-}
-
 // Openings that a keypad explains are no break-in: the sense line reports its release, or the PIN was disclosed lately.
 func TestOpeningByKeypadIsNotForced(t *testing.T) {
 	t.Parallel()

@@ -18,10 +18,6 @@ const (
 	// heldDelay is how long a door may stay open before it counts as held open.
 	heldDelay    = 2 * time.Minute
 	heldInterval = 15 * time.Second
-	// readingsTTL and doorsTTL are how long sensor readings, and door events and requests, are kept.
-	readingsTTL   = 90 * 24 * time.Hour
-	doorsTTL      = 365 * 24 * time.Hour
-	pruneInterval = time.Hour
 )
 
 // Service stores the reports of agents. DB and Log are required.
@@ -45,12 +41,10 @@ func (s *Service) now() time.Time {
 	return s.Now()
 }
 
-// Run marks doors that are held open and deletes expired reports until ctx ends.
+// Run marks doors that are held open and continues changes of settings and secrets until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	held := time.NewTicker(heldInterval)
 	defer held.Stop()
-	prune := time.NewTicker(pruneInterval)
-	defer prune.Stop()
 	rekey := time.NewTicker(rekeyInterval)
 	defer rekey.Stop()
 	settings := time.NewTicker(settingsInterval)
@@ -67,8 +61,6 @@ func (s *Service) Run(ctx context.Context) error {
 				postgres.ReopenLostSettings(ctx, s.DB.Pool, s.now()), postgres.PruneDiagnostics(ctx, s.DB.Pool, s.now()))
 		case <-rekey.C:
 			err = s.askForSecrets(ctx)
-		case <-prune.C:
-			_, err = postgres.Prune(ctx, s.DB.Pool, s.now().Add(-readingsTTL), s.now().Add(-doorsTTL))
 		}
 		if err != nil && ctx.Err() == nil {
 			s.Log.Error("device: upkeep failed", "error", err)

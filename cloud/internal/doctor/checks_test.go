@@ -303,3 +303,33 @@ func TestDoctorOnCallbacksAndZones(t *testing.T) {
 	}
 	c.says(t, "FAIL", `the time zone "Asia/Soul"`, "update branch set time_zone")
 }
+
+func TestDoctorOnPartitions(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	c := newClinic(t, nil)
+	examine := func() {
+		t.Helper()
+		if err := c.examinePartitions(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+	}
+	examine()
+	c.says(t, "ok", "exist for the next weeks", "")
+	now := time.Now()
+	db.Now = func() time.Time { return now.Add(60 * 24 * time.Hour) }
+	examine()
+	if text := c.text(); strings.Count(text, "FAIL partitions") != 2 || !strings.Contains(text, "sensor_reading has no partition from") {
+		t.Errorf("after sixty days without a running service: %s", text)
+	}
+	if _, _, err := db.KeepPartitions(t.Context(), db.Now()); err != nil {
+		t.Fatal(err)
+	}
+	examine()
+	c.says(t, "ok", "exist for the next weeks", "")
+	db.Now = func() time.Time { return now.Add(2 * 366 * 24 * time.Hour) }
+	examine()
+	if text := c.text(); !strings.Contains(text, "partitions whose rows have all expired") {
+		t.Errorf("after two years: %s", text)
+	}
+}

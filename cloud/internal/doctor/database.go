@@ -120,6 +120,21 @@ func (d *exam) examineWork(ctx context.Context, db *postgres.DB) error {
 	return nil
 }
 
+// examinePartitions checks that partitions of the tables that grow exist for the next weeks, and that expired ones are dropped.
+func (d *exam) examinePartitions(ctx context.Context, db *postgres.DB) error {
+	problems, err := postgres.DiagnosePartitions(ctx, db.Pool, db.Now())
+	if err != nil {
+		return err
+	}
+	for _, p := range problems {
+		d.fail("partitions", p.Table+" "+p.Text, "start the service; if it runs, end the transaction that holds the table for hours, for instance a backup (deploy/README.md, Partitions)")
+	}
+	if len(problems) == 0 {
+		d.ok("partitions", "exist for the next weeks, and expired ones are dropped")
+	}
+	return nil
+}
+
 func (d *exam) examineBranches(ctx context.Context, db *postgres.DB) error {
 	branches, err := postgres.DiagnoseBranches(ctx, db.Pool)
 	if err != nil {

@@ -101,6 +101,7 @@ func Rows() []Check {
 		database("rights", (*exam).examineRights),
 		database("accounts", (*exam).examineAccounts),
 		database("work", (*exam).examineWork),
+		database("partitions", (*exam).examinePartitions),
 		database("law", (*exam).examineCompany),
 		database("branches", (*exam).examineBranches),
 		database("seals", (*exam).examineSeals),

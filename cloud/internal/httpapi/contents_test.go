@@ -19,7 +19,7 @@ func contents(t *testing.T, s *servicetest.Stack) map[string]string {
 	t.Helper()
 	awaitQuiet(t, s)
 	rows, err := s.DB.Pool.Query(t.Context(), `
-		select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' and relname !~ $1 order by relname`,
+		select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition and relname !~ $1 order by relname`,
 		`^(river_leader|river_client|river_queue|goose_db_version|work_success|doctor_check)`)
 	if err != nil {
 		t.Fatal(err)

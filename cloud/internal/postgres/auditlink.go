@@ -39,7 +39,7 @@ const day = 24 * time.Hour
 var linkSources = []linkSource{
 	{"ledger", `select at as t, id::text as k, jsonb_build_array(id, at, reservation_id, order_id, kind, amount, code, detail) as v from ledger`, 0, 0},
 	{"money", `select booked_at as t, id::text as k, jsonb_build_array(id, source, reservation_id, branch_id, order_id, kind, won, at, booked_at) as v from money_entry`, 0, 0},
-	// Later reports of an ended request change its outcomes only. See package device for the time for which rows are kept.
+	// Later reports of an ended request change its outcomes only. See package jobs for the time for which rows are kept.
 	{"door", `select created_at as t, id::text as k, jsonb_build_array(id, branch_id, reservation_id, encode(key_hash, 'hex'), requested_by, kind, device, devices,
 		state, created_at, nonce, granted_at, finished_at, detail) as v from door_request`, 0, 365 * day},
 	{"entry", `select stored_at as t, concat_ws(' ', username, journal, entry) as k, jsonb_build_array(username, journal, entry, branch_id, pass_id, reservation_id, device, at,

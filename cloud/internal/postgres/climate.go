@@ -236,26 +236,24 @@ func MarkHeldDoors(ctx context.Context, tx pgx.Tx, after time.Duration, now time
 // pruneBatch is the number of rows that one statement deletes: a backlog of days is deleted in short statements.
 const pruneBatch = 20_000
 
-// Prune deletes old sensor readings, door events and door requests. The audit log keeps what has to be accounted for. Replicas
-// that prune at the same time share the rows.
-func Prune(ctx context.Context, q Querier, readingsBefore, doorsBefore time.Time) (deleted int64, err error) {
-	for _, table := range []struct {
-		name, time string
-		before     time.Time
-	}{
-		{"sensor_reading", "at", readingsBefore},
-		{"door_event", "at", doorsBefore},
-		{"door_request", "created_at", doorsBefore},
-	} {
-		sql := `delete from ` + table.name + ` where ctid = any(array(
-			select ctid from ` + table.name + ` where ` + table.time + ` < $1 limit $2 for update skip locked))`
-		for batch := int64(pruneBatch); batch == pruneBatch; deleted += batch {
-			tag, err := q.Exec(ctx, sql, table.before, pruneBatch)
-			if err != nil {
-				return deleted, err
-			}
-			batch = tag.RowsAffected()
+// DeleteDoorRequests deletes the door requests from before a time. The audit log keeps what has to be accounted for. Replicas that call
+// it at the same time share the rows.
+func DeleteDoorRequests(ctx context.Context, q Querier, before time.Time) (deleted int64, err error) {
+	return deleteBefore(ctx, q, "door_request", "created_at", before)
+}
+
+// deleteBefore deletes the rows of a table or partition from before a time. Rows are deleted by their place, so the table must not be a
+// partitioned one: rows of several partitions have the same place.
+func deleteBefore(ctx context.Context, q Querier, table, column string, before time.Time) (deleted int64, err error) {
+	name := pgx.Identifier{table}.Sanitize()
+	sql := `delete from ` + name + ` where ctid = any(array(
+		select ctid from ` + name + ` where ` + column + ` < $1 limit $2 for update skip locked))`
+	for batch := int64(pruneBatch); batch == pruneBatch; deleted += batch {
+		tag, err := q.Exec(ctx, sql, before, pruneBatch)
+		if err != nil {
+			return deleted, err
 		}
+		batch = tag.RowsAffected()
 	}
 	return deleted, nil
 }

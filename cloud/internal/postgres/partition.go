@@ -1,0 +1,141 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Sensor readings and door events are partitioned by time (migration 00212). Every row has a partition: a row whose time has none
+// is stored in the partition "rest".
+
+// partitionLead is the time for which partitions are created ahead.
+const partitionLead = 28 * 24 * time.Hour
+
+// partitionNotice is the time that partitions must at least extend ahead, and the time after which expired ones must be dropped.
+const partitionNotice = 14 * 24 * time.Hour
+
+// Partition is a partition of a table.
+type Partition struct {
+	Table, Name  string
+	Rest         bool      // of all times that no other partition contains
+	Starts, Ends time.Time // Starts <= t < Ends; Starts is zero if it has no beginning
+}
+
+// Partitions returns the partitions of all tables, by table and time.
+func Partitions(ctx context.Context, q Querier) ([]Partition, error) {
+	rows, err := q.Query(ctx, `select parent, name, rest, coalesce(nullif(starts, '-infinity'), '0001-01-01 00:00+00'), coalesce(ends, '0001-01-01 00:00+00')
+		from partition_list where $1 order by parent, rest, starts`, true)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Partition])
+}
+
+// partitionRule is a partitioned table, the span of its partitions and how long rows are kept.
+type partitionRule struct {
+	table      string
+	span, kept time.Duration
+}
+
+func partitionRules(ctx context.Context, q Querier) (rules []partitionRule, err error) {
+	rows, err := q.Query(ctx, `select parent, span, kept from partition_rules() where $1`, true)
+	if err != nil {
+		return nil, err
+	}
+	var r partitionRule
+	_, err = pgx.ForEachRow(rows, []any{&r.table, &r.span, &r.kept}, func() error {
+		rules = append(rules, r)
+		return nil
+	})
+	return rules, err
+}
+
+// KeepPartitions creates the partitions of the next weeks, drops those whose rows have all expired, and deletes expired rows of the
+// partitions that are not dropped soon: the one that contains the rows from before the table was partitioned, and the rest. Replicas
+// may call it at the same time. It fails if a table is locked, for instance during a backup; a later call continues.
+func (db *DB) KeepPartitions(ctx context.Context, now time.Time) (added, dropped []string, err error) {
+	rules, err := partitionRules(ctx, db.Pool)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, rule := range rules {
+		for at := now; at.Before(now.Add(partitionLead + rule.span)); at = at.Add(rule.span) {
+			var outcome string
+			if err := db.Pool.QueryRow(ctx, `select partition_add($1, $2)`, rule.table, at).Scan(&outcome); err != nil {
+				return added, dropped, fmt.Errorf("create the partition of %s for %s: %w", rule.table, at.Format(time.DateOnly), err)
+			}
+			if outcome == "added" {
+				added = append(added, rule.table+" "+at.Format(time.DateOnly))
+			}
+		}
+	}
+	for _, rule := range rules {
+		before := now.Add(-rule.kept)
+		for {
+			var name *string
+			if err := db.Pool.QueryRow(ctx, `select partition_drop($1, $2)`, rule.table, before).Scan(&name); err != nil {
+				return added, dropped, fmt.Errorf("drop an expired partition of %s: %w", rule.table, err)
+			}
+			if name == nil {
+				break
+			}
+			dropped = append(dropped, *name)
+		}
+	}
+	list, err := Partitions(ctx, db.Pool)
+	if err != nil {
+		return added, dropped, err
+	}
+	for _, rule := range rules {
+		for _, p := range list {
+			if p.Table == rule.table && (p.Rest || p.Starts.IsZero()) {
+				if _, err := deleteBefore(ctx, db.Pool, p.Name, "at", now.Add(-rule.kept)); err != nil {
+					return added, dropped, fmt.Errorf("delete expired rows of %s: %w", p.Name, err)
+				}
+			}
+		}
+	}
+	return added, dropped, nil
+}
+
+// PartitionProblem is a partitioned table that is not kept as it should be.
+type PartitionProblem struct {
+	Table string
+	Text  string
+}
+
+// DiagnosePartitions finds tables without partitions for the next two weeks, and tables with partitions that expired two weeks ago.
+func DiagnosePartitions(ctx context.Context, q Querier, now time.Time) (problems []PartitionProblem, err error) {
+	rules, err := partitionRules(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	list, err := Partitions(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	for _, rule := range rules {
+		covered, overdue := now, 0
+		for _, p := range list { // by time
+			if p.Table != rule.table || p.Rest {
+				continue
+			}
+			if !p.Starts.After(covered) && p.Ends.After(covered) {
+				covered = p.Ends
+			}
+			if p.Ends.Before(now.Add(-rule.kept - partitionNotice)) {
+				overdue++
+			}
+		}
+		if covered.Before(now.Add(partitionNotice)) {
+			problems = append(problems, PartitionProblem{rule.table, "has no partition from " + covered.UTC().Format(time.DateOnly)})
+		}
+		if overdue > 0 {
+			problems = append(problems, PartitionProblem{rule.table, fmt.Sprintf("has %d partitions whose rows have all expired", overdue)})
+		}
+	}
+	return problems, nil
+}
