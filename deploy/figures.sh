@@ -2,6 +2,7 @@
 # figures.sh FIGURE: repeats a measurement of deploy/README.md, How far it goes.
 #
 #   scrape    the figures of the database in a scrape of /metrics, with five million reservations (RESERVATIONS=...)
+#   readings  retention, last readings and charts with 50 million readings (READINGS=...; 15 GB of disk below TMPDIR)
 #   page      one of a thousand branches whose front door is dead: the alert with its name (promtool)
 #   disk      the disk of the private database fills up: when /readyz answers 503, and when 200 again (root, a tmpfs of 400 MiB)
 #   upgrade   every migration while a transaction holds locks, under 50 presses a second and holds
@@ -54,6 +55,7 @@ packages() {
 
 case ${1:-} in
 scrape) YEOLDA_BENCH_RESERVATIONS=${RESERVATIONS:-5000000} go test ./cloud/internal/postgres -run '^$' -bench '^BenchmarkVitals$' -benchtime 1x -timeout 60m -v ;;
+readings) YEOLDA_BENCH_READINGS=${READINGS:-50000000} go test ./cloud/internal/postgres -run '^$' -bench '^BenchmarkReadings$' -benchtime 1x -timeout 120m -v ;;
 page) promtool test rules deploy/prometheus/alerts_test.yml ;;
 disk) disk ;;
 upgrade) go test ./cloud/internal/postgres -count=1 -v -run '^TestUpgradeUnderLocks$' ;;

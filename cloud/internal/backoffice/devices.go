@@ -65,7 +65,7 @@ func (s *Service) Climate(ctx context.Context, branch booking.BranchID) (c Clima
 	if c.Agent, err = s.Agent(ctx, branch); err != nil {
 		return c, err
 	}
-	if c.Latest, err = postgres.LatestReadings(ctx, s.DB.Pool, branch, c.Agent.Inventory.Sensors); err != nil {
+	if c.Latest, err = postgres.LatestReadings(ctx, s.DB.Pool, branch, c.Agent.Inventory.Sensors, s.DB.Now()); err != nil {
 		return c, err
 	}
 	if c.Intents, err = postgres.ClimateIntents(ctx, s.DB.Pool, branch, s.DB.Now()); err != nil {

@@ -185,13 +185,13 @@ func Difference(before, after postgres.LiveState) []Event {
 	if after.Revision != before.Revision {
 		add("slot", "")
 	}
-	if !after.Doors.Equal(before.Doors) {
+	if after.Doors.After(before.Doors) {
 		add("door", after.Door)
 	}
 	if after.Agent != before.Agent || after.Settings != before.Settings {
 		add("agent", "")
 	}
-	if !after.Sensors.Equal(before.Sensors) {
+	if after.Sensors.After(before.Sensors) {
 		add("sensor", "")
 	}
 	return events

@@ -145,7 +145,7 @@ func (s AlertSweep) slowConditions() []condition {
 		from agent_inventory i join branch b on b.id = i.branch_id,
 		     jsonb_array_elements_text(coalesce(nullif(i.inventory -> 'sensors', 'null'), '[]')) location
 		left join lateral (select at, celsius from sensor_reading s where s.branch_id = i.branch_id and s.location = location.value
-		                   order by at desc limit 1) last on true
+		                   and s.at > $2::timestamptz - interval '7 days' order by at desc limit 1) last on true
 		where i.online `
 	return []condition{
 		// As with messages, a guest to whom none was sent may be one whom staff expect in person.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,23 +17,36 @@ type SensorReading struct {
 	Humidity float64 // percent
 }
 
-// LatestReadings returns the last reading of each location. Locations without one are not in the map.
-func LatestReadings(ctx context.Context, q Querier, branch booking.BranchID, locations []string) (map[string]SensorReading, error) {
-	rows, err := q.Query(ctx, `
-		select location, latest.at, latest.celsius, latest.humidity from unnest($2::text[]) location,
-		       lateral (select at, celsius, humidity from sensor_reading s where s.branch_id = $1 and s.location = location.location
-		                order by at desc limit 1) latest`, branch, locations)
-	if err != nil {
-		return nil, err
-	}
+// recentReadings is the age up to which the last reading of a location is found in one or two partitions.
+const recentReadings = day
+
+// LatestReadings returns the last reading of each location. Locations without one are not in the map. Only for locations whose sensor has
+// been silent for a day, every partition is read.
+func LatestReadings(ctx context.Context, q Querier, branch booking.BranchID, locations []string, now time.Time) (map[string]SensorReading, error) {
 	latest := map[string]SensorReading{}
-	var location string
-	var r SensorReading
-	_, err = pgx.ForEachRow(rows, []any{&location, &r.At, &r.Celsius, &r.Humidity}, func() error {
-		latest[location] = r
-		return nil
-	})
-	return latest, err
+	recent := booking.Interval{Start: now.Add(-recentReadings), End: now.Add(recentReadings)}
+	for _, span := range []booking.Interval{recent, {End: now.Add(partitionLead)}} {
+		silent := slices.DeleteFunc(slices.Clone(locations), func(l string) bool { _, ok := latest[l]; return ok })
+		if len(silent) == 0 {
+			break
+		}
+		rows, err := q.Query(ctx, `
+			select location, latest.at, latest.celsius, latest.humidity from unnest($2::text[]) location,
+			       lateral (select at, celsius, humidity from sensor_reading s where s.branch_id = $1 and s.location = location.location
+			                and s.at > $3 and s.at < $4 order by at desc limit 1) latest`, branch, silent, span.Start, span.End)
+		if err != nil {
+			return nil, err
+		}
+		var location string
+		var r SensorReading
+		if _, err := pgx.ForEachRow(rows, []any{&location, &r.At, &r.Celsius, &r.Humidity}, func() error {
+			latest[location] = r
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return latest, nil
 }
 
 // Readings returns the readings of a sensor since a time, oldest first, averaged over step.

@@ -142,8 +142,9 @@ func ReadClimate(ctx context.Context, tx pgx.Tx, now time.Time) (w ClimateWorld,
 		       exists (select from airconditioner_command c where c.branch_id = p.branch_id and c.unit = p.unit and c.at >= p.owner_since
 		               and c.outcome = 'sent' and c.requested_by <> $1)
 		from climate_policy p join branch b on b.id = p.branch_id
-		left join lateral (select celsius, at from sensor_reading r where r.branch_id = p.branch_id and r.location = p.sensor order by r.at desc limit 1) s on true
-		order by p.room_id`, ClimateActor)
+		left join lateral (select celsius, at from sensor_reading r where r.branch_id = p.branch_id and r.location = p.sensor
+		                   and r.at > $2 and r.at < $3 order by r.at desc limit 1) s on true
+		order by p.room_id`, ClimateActor, now.Add(-day), now.Add(day))
 	if err != nil {
 		return w, ok, err
 	}

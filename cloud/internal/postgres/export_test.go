@@ -46,3 +46,6 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 
 // LostTimeout exports lostTimeout.
 const LostTimeout = lostTimeout
+
+// DeleteBefore exports deleteBefore.
+var DeleteBefore = deleteBefore

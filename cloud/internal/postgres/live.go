@@ -14,11 +14,11 @@ import (
 type LiveState struct {
 	Revision     int64                                 // of the branch and its rooms
 	Reservations map[booking.ReservationID]LiveVersion // the live ones of the day; ended ones are missing
-	Doors        time.Time                             // time of the latest door event
+	Doors        time.Time                             // time of the latest door event of the last day
 	Door         string                                // door of the latest event
 	Agent        string                                // version and connection of the agent; empty if there never was one
 	Settings     string                                // of the settings of the branch's agents, and what these report about them
-	Sensors      time.Time                             // when a sensor last reported
+	Sensors      time.Time                             // when a sensor last reported within a day
 	Ledger       int64                                 // id of the latest entry of any day; 0 if there is no recent one
 	Refunds      string                                // the number of open refunds and their latest change
 }
@@ -28,6 +28,9 @@ type LiveVersion struct {
 	State   booking.State
 	Version int
 }
+
+// liveWindow is the age up to which events and readings are updates. They are found in one or two partitions.
+const liveWindow = 24 * time.Hour
 
 // Live reads a snapshot of a branch and one of its days in one round trip, using indexes only. It returns ErrNoBranch.
 func Live(ctx context.Context, q Querier, branch string, day booking.Interval, now time.Time) (LiveState, error) {
@@ -61,11 +64,11 @@ func Live(ctx context.Context, q Querier, branch string, day booking.Interval, n
 	})
 	batch.Queue(`
 		select at, device from (
-			(select e.at, e.device from door_event e join branch b on b.id = e.branch_id where b.code = $1 order by e.at desc limit 1)
+			(select e.at, e.device from door_event e join branch b on b.id = e.branch_id where b.code = $1 and e.at > $3 and e.at < $4 order by e.at desc limit 1)
 			union all
 			(select greatest(d.created_at, d.finished_at), d.device from door_request d join branch b on b.id = d.branch_id
 			 where b.code = $1 and d.created_at > $2 order by 1 desc limit 1)
-		) latest order by at desc limit 1`, branch, now.Add(-time.Minute)).Query(func(rows pgx.Rows) error {
+		) latest order by at desc limit 1`, branch, now.Add(-time.Minute), now.Add(-liveWindow), now.Add(liveWindow)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			if err := rows.Scan(&state.Doors, &state.Door); err != nil {
 				return err
@@ -77,8 +80,8 @@ func Live(ctx context.Context, q Querier, branch string, day booking.Interval, n
 		select i.online::text || ' ' || i.version || ' ' || i.started_at,
 		       coalesce((select max(latest.at) from jsonb_array_elements_text(coalesce(nullif(i.inventory -> 'sensors', 'null'), '[]')) location,
 		                 lateral (select s.at from sensor_reading s where s.branch_id = i.branch_id and s.location = location.value
-		                          order by s.at desc limit 1) latest), 'epoch')
-		from agent_inventory i join branch b on b.id = i.branch_id where b.code = $1`, branch).Query(func(rows pgx.Rows) error {
+		                          and s.at > $2 and s.at < $3 order by s.at desc limit 1) latest), 'epoch')
+		from agent_inventory i join branch b on b.id = i.branch_id where b.code = $1`, branch, now.Add(-liveWindow), now.Add(liveWindow)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			if err := rows.Scan(&state.Agent, &state.Sensors); err != nil {
 				return err
