@@ -2403,11 +2403,13 @@ type ReservationSearch struct {
 // Rollout defines model for Rollout.
 type Rollout struct {
 	Agents []struct {
-		Branch   string  `json:"branch"`
-		Detail   *string `json:"detail"`
-		Online   bool    `json:"online"`
-		State    string  `json:"state"`
-		Username string  `json:"username"`
+		Branch string  `json:"branch"`
+		Detail *string `json:"detail"`
+		Online bool    `json:"online"`
+
+		// State skipped: it failed before the rollout was resumed, or is no longer active.
+		State    string `json:"state"`
+		Username string `json:"username"`
 
 		// Version As reported last.
 		Version *string `json:"version"`

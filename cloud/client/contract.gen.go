@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "5cf928463c54e30b64b63da4628a224f4b32e495d01fd5b4dab5a3cbcf5d8c21"
+const Contract = "f1ad7d20efdc326f697b5196073424c66969e2fce7362a673e757eb427a91b4a"

@@ -7,7 +7,7 @@ import (
 )
 
 // TestConsoleRollout updates the connected agents in waves while that of one branch is away, and stops by hand: the version before
-// returns. A version that does worse stops at the first wave by itself.
+// returns. Resumed, it continues with the same agents. A version that does worse stops at the first wave by itself.
 func TestConsoleRollout(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)
@@ -36,6 +36,15 @@ func TestConsoleRollout(t *testing.T) {
 	hq.see("이전 버전으로 되돌릴까요?")
 	hq.press("배포 중지")
 	hq.see("배포를 멈췄어요", "중지됨")
+	agents(2, "되돌림")
+	hq.press("이어서 배포")
+	hq.see("멈춘 단계부터 이어서 배포할까요?")
+	hq.press("이어서 배포")
+	hq.see("배포를 이어서 하고 있어요.", "배포 중")
+	agents(2, "정상")
+	hq.press("배포 중지")
+	hq.press("배포 중지")
+	hq.see("중지됨")
 	agents(2, "되돌림")
 
 	begin("2.1.0+broken")

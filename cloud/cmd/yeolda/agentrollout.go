@@ -15,13 +15,14 @@ type agentRolloutCmd struct {
 	Version  string          `arg:"" optional:"" help:"Version of the package."`
 	Waves    []int           `default:"1,10,100" help:"Percent of the agents in each wave."`
 	Settle   time.Duration   `default:"5m" help:"How long an agent must do well with the new version."`
-	Stop     bool            `help:"Stop the rollout; updated agents return to the version before."`
+	Stop     bool            `xor:"how" help:"Stop the rollout; updated agents return to the version before."`
+	Resume   bool            `xor:"how" help:"Continue the stopped rollout at its wave, without the agents that failed."`
 	MQTT     config.MQTT     `embed:""`
 	Secrets  config.Secrets  `embed:""`
 	Database config.Database `embed:""`
 }
 
-// Run begins, stops or shows a rollout. The running service carries it out.
+// Run begins, stops, resumes or shows a rollout. The running service carries it out.
 func (c *agentRolloutCmd) Run(p *program) error {
 	set := config.Settings{MQTT: c.MQTT, Secrets: c.Secrets}.Effective()
 	return p.withDatabase(c.Database, func(db *postgres.DB) error {
@@ -30,6 +31,8 @@ func (c *agentRolloutCmd) Run(p *program) error {
 		switch {
 		case c.Stop:
 			err = s.Stop(p.ctx, p.by())
+		case c.Resume:
+			err = s.Resume(p.ctx, p.by())
 		case c.Version != "":
 			err = s.Start(p.ctx, c.Version, c.Waves, c.Settle, p.by())
 		}
@@ -38,6 +41,8 @@ func (c *agentRolloutCmd) Run(p *program) error {
 			return errors.New("a rollout is in progress; see yeolda agent rollout")
 		case errors.Is(err, rollout.ErrInvalid):
 			return errors.New("invalid version, waves (percentages that rise to 100) or settle time (5s to 1h)")
+		case errors.Is(err, rollout.ErrNotStopped):
+			return errors.New("the last rollout was not stopped, or every agent of it failed; see yeolda agent rollout")
 		case err != nil:
 			return err
 		}

@@ -158,6 +158,7 @@ var table = []row{
 	{rollout.ErrUnchanged, 400, typeIllegal, "바꿀 글(change.old)이 있는 장치 설정이 없습니다."},
 	{rollout.ErrNoPackage, 404, typeNotFound, "해당 버전의 패키지를 찾을 수 없습니다."},
 	{rollout.ErrOpen, 409, typeAlreadyExist, "이미 진행 중인 배포가 있습니다."},
+	{rollout.ErrNotStopped, 409, typeConflict, "이어서 할 수 있는 중지된 배포가 없습니다."},
 	{rollout.ErrNone, 404, typeNotFound, "진행 중인 배포를 찾을 수 없습니다."},
 	{device.ErrSettings, 400, typeIllegal, "설정(settings)은 제어 문자가 없는 24KB 이하의 텍스트여야 합니다."},
 	{device.ErrSettingsChanged, 409, typeConflict, "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."},

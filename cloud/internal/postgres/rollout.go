@@ -35,6 +35,7 @@ type Rollout struct {
 	Wave      int    // the current one, from 1
 	Settle    time.Duration
 	Packages  map[string][]protocol.Package // by version
+	Change    *SettingsChange               // nil: a package, or settings of a rollout of an earlier version
 	State     string                        // running, reverting, stopped, done
 	Reason    string                        // for the end
 	CreatedBy string
@@ -43,21 +44,29 @@ type Rollout struct {
 	Members   []RolloutMember
 }
 
+// SettingsChange replaces a text in the settings of agents.
+type SettingsChange struct {
+	Old string `json:"old"`
+	New string `json:"new"`
+}
+
 // RolloutMember is an agent of a rollout, with what it reported last.
 type RolloutMember struct {
 	Username, Branch string
 	Wave             int
-	State            string // waiting, asked, healthy, failed, reverting, reverted
+	State            string // waiting, asked, healthy, failed, reverting, reverted, unreverted, skipped
 	BeforeVersion    string // of the package, or of the settings
 	BeforeFailed     int
 	AskedAt          time.Time
 	Since            time.Time // the new version was seen first; zero: not yet
 	Detail           string
+	Failure          string // the reason why it failed; "": it did not
 
 	Settings   string // that the agent gets
 	Goal, Back uint64 // the versions of its settings with them, and with those before; 0: not made yet
 
-	Online  bool
+	Active  bool // the active agent of its branch
+	Online  bool // and connected
 	Version string
 	Failed  int // self-tests
 	Update  *protocol.UpdateStatus
@@ -72,8 +81,8 @@ func InsertRollout(ctx context.Context, tx pgx.Tx, r Rollout, now time.Time) err
 	}
 	var id int64
 	err = tx.QueryRow(ctx, `
-		insert into agent_rollout (kind, version, waves, settle, packages, created_by, created_at) values ($1, $2, $3, $4, $5, $6, $7)
-		on conflict do nothing returning id`, r.Kind, r.Version, r.Waves, r.Settle, packages, r.CreatedBy, now).Scan(&id)
+		insert into agent_rollout (kind, version, waves, settle, packages, change, created_by, created_at) values ($1, $2, $3, $4, $5, $6, $7, $8)
+		on conflict do nothing returning id`, r.Kind, r.Version, r.Waves, r.Settle, packages, r.Change, r.CreatedBy, now).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ErrRolloutOpen
 	}
@@ -95,11 +104,16 @@ func InsertRollout(ctx context.Context, tx pgx.Tx, r Rollout, now time.Time) err
 	return err
 }
 
-const rolloutColumns = `id, kind, version, waves, wave, settle, packages, state, reason, created_by, created_at, ended_at`
+const rolloutColumns = `id, kind, version, waves, wave, settle, packages, change, state, reason, created_by, created_at, ended_at`
 
 // LastRollout returns the last rollout with its agents. It returns ErrNoRollout if there was none.
 func LastRollout(ctx context.Context, q Querier) (Rollout, error) {
 	return rollout(ctx, q, `select `+rolloutColumns+` from agent_rollout order by id desc limit 1`)
+}
+
+// LockLastRollout returns the last rollout and locks it. It returns ErrNoRollout if there was none.
+func LockLastRollout(ctx context.Context, tx pgx.Tx) (Rollout, error) {
+	return rollout(ctx, tx, `select `+rolloutColumns+` from agent_rollout order by id desc limit 1 for update`)
 }
 
 // LockRollout returns the open rollout and locks it. It returns ErrNoRollout, also if another replica works on it.
@@ -109,7 +123,7 @@ func LockRollout(ctx context.Context, tx pgx.Tx) (Rollout, error) {
 
 func rollout(ctx context.Context, q Querier, sql string) (r Rollout, err error) {
 	var ended *time.Time
-	err = q.QueryRow(ctx, sql).Scan(&r.ID, &r.Kind, &r.Version, &r.Waves, &r.Wave, &r.Settle, &r.Packages, &r.State, &r.Reason, &r.CreatedBy, &r.CreatedAt, &ended)
+	err = q.QueryRow(ctx, sql).Scan(&r.ID, &r.Kind, &r.Version, &r.Waves, &r.Wave, &r.Settle, &r.Packages, &r.Change, &r.State, &r.Reason, &r.CreatedBy, &r.CreatedAt, &ended)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, ErrNoRollout
 	}
@@ -118,8 +132,9 @@ func rollout(ctx context.Context, q Querier, sql string) (r Rollout, err error) 
 	}
 	r.EndedAt = value(ended)
 	rows, err := q.Query(ctx, `
-		select m.username, m.branch, m.wave, m.state, m.before_version, m.before_failed, m.asked_at, m.since, m.detail,
-		       coalesce(m.settings, ''), coalesce(m.goal, 0), coalesce(m.back, 0), coalesce(a.online and a.active and a.revoked_at is null, false), a.report
+		select m.username, m.branch, m.wave, m.state, m.before_version, m.before_failed, m.asked_at, m.since, m.detail, m.failure,
+		       coalesce(m.settings, ''), coalesce(m.goal, 0), coalesce(m.back, 0), coalesce(a.active and a.revoked_at is null, false),
+		       coalesce(a.online and a.active and a.revoked_at is null, false), a.report
 		from agent_rollout_member m left join agent_credential a on a.username = m.username
 		where m.rollout_id = $1 order by m.wave, m.username`, r.ID)
 	if err != nil {
@@ -128,8 +143,8 @@ func rollout(ctx context.Context, q Querier, sql string) (r Rollout, err error) 
 	r.Members, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m RolloutMember, err error) {
 		var asked, since *time.Time
 		var report *AgentReport
-		err = row.Scan(&m.Username, &m.Branch, &m.Wave, &m.State, &m.BeforeVersion, &m.BeforeFailed, &asked, &since, &m.Detail,
-			&m.Settings, &m.Goal, &m.Back, &m.Online, &report)
+		err = row.Scan(&m.Username, &m.Branch, &m.Wave, &m.State, &m.BeforeVersion, &m.BeforeFailed, &asked, &since, &m.Detail, &m.Failure,
+			&m.Settings, &m.Goal, &m.Back, &m.Active, &m.Online, &report)
 		m.AskedAt, m.Since = value(asked), value(since)
 		if report != nil {
 			m.Version, m.Update = report.Version, report.Update
@@ -184,11 +199,29 @@ func PutRollout(ctx context.Context, tx pgx.Tx, r Rollout) error {
 	for _, m := range r.Members {
 		batch.Queue(`
 			update agent_rollout_member set state = $3, before_version = $4, before_failed = $5, asked_at = $6, since = $7, detail = $8,
-				goal = nullif($9, 0), back = nullif($10, 0)
+				goal = nullif($9, 0), back = nullif($10, 0), wave = $11, failure = $12
 			where rollout_id = $1 and username = $2
-			  and (state, before_version, before_failed, asked_at, since, detail, coalesce(goal, 0), coalesce(back, 0))
-				is distinct from ($3, $4, $5, $6, $7, $8, $9, $10)`,
-			r.ID, m.Username, m.State, m.BeforeVersion, m.BeforeFailed, optional(m.AskedAt), optional(m.Since), m.Detail, int64(m.Goal), int64(m.Back))
+			  and (state, before_version, before_failed, asked_at, since, detail, coalesce(goal, 0), coalesce(back, 0), wave, failure)
+				is distinct from ($3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+			r.ID, m.Username, m.State, m.BeforeVersion, m.BeforeFailed, optional(m.AskedAt), optional(m.Since), m.Detail, int64(m.Goal), int64(m.Back),
+			m.Wave, m.Failure)
 	}
 	return tx.SendBatch(ctx, batch).Close()
+}
+
+// ReopenRollout opens a rollout that has ended, and stores its packages and its progress. It returns ErrRolloutOpen if another one is
+// open.
+func ReopenRollout(ctx context.Context, tx pgx.Tx, r Rollout) error {
+	packages, err := json.Marshal(r.Packages)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `update agent_rollout set packages = $2, ended_at = null where id = $1`, r.ID, packages)
+	if IsUniqueViolation(err, "agent_rollout_open") {
+		return ErrRolloutOpen
+	}
+	if err != nil {
+		return err
+	}
+	return PutRollout(ctx, tx, r)
 }

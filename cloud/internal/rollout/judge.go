@@ -17,6 +17,7 @@ const (
 	reverting  = "reverting"
 	reverted   = "reverted"
 	unreverted = "unreverted" // it keeps the new version: the old one has no package, or was not installed in time
+	skipped    = "skipped"    // it failed before the rollout was resumed, or is no longer the active agent of its branch
 )
 
 // The states of a rollout.
@@ -88,11 +89,15 @@ func judge(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) {
 		switch {
 		case m.Version == r.Version:
 			m.State, m.Detail = healthy, "has the version already"
+		case !m.Active:
+			m.State, m.Detail = skipped, "not the active agent of its branch"
 		case m.Wave <= r.Wave && m.Online:
 			m.State, m.AskedAt, m.BeforeVersion, m.BeforeFailed = asked, now, m.Version, m.Failed
 		}
 	case asked:
-		m.State, m.Detail = verdict(m, r, now)
+		if m.State, m.Detail = verdict(m, r, now); m.State == failed {
+			m.Failure = m.Detail
+		}
 	}
 }
 
@@ -173,7 +178,7 @@ func back(r *postgres.Rollout, now time.Time) {
 		settles(m, m.BeforeVersion, now)
 		switch {
 		case settled(m, r, now):
-			m.State, m.Detail = reverted, ""
+			m.State, m.Detail = reverted, m.Failure
 		case now.Sub(m.AskedAt) < 10*r.Settle:
 			left++
 		case m.Version == m.BeforeVersion:

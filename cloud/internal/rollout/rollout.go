@@ -4,6 +4,7 @@
 //	waiting ─► asked ─► healthy        connected with the new version, and no self-test worse, for the settle time
 //	             └────► failed         rolled back by the Pi itself, or worse, or not installed in time: stops the rollout
 //	stop: asked, healthy ─► reverting ─► reverted
+//	resume: reverted ─► waiting; failed ─► skipped
 package rollout
 
 import (
@@ -100,22 +101,16 @@ func (s *Service) manifest(ctx context.Context, version string) ([]protocol.Pack
 	return m.Packages, nil
 }
 
-// Start begins a rollout. No waves and no settle time stand for the defaults. It returns ErrInvalid, ErrNoPackage or
-// postgres.ErrRolloutOpen.
-func (s *Service) Start(ctx context.Context, version string, waves []int, settle time.Duration, actor string) error {
-	waves, settle = withDefaults(waves, settle)
-	if !protocol.ValidVersion(version) || !valid(waves) || settle < MinSettle || settle > MaxSettle {
-		return ErrInvalid
-	}
+// packages fetches the packages of a version, and those of the agents' present versions for the way back.
+func (s *Service) packages(ctx context.Context, version string) (map[string][]protocol.Package, error) {
 	packages := make(map[string][]protocol.Package)
 	var err error
 	if packages[version], err = s.manifest(ctx, version); err != nil {
-		return err
+		return nil, err
 	}
-	// The packages of the present versions are for the way back.
 	present, err := postgres.AgentCredentials(ctx, s.DB.Pool)
 	if err != nil {
-		return fmt.Errorf("rollout: %w", err)
+		return nil, fmt.Errorf("rollout: %w", err)
 	}
 	for _, a := range present {
 		if _, known := packages[a.Version]; known || a.State() != "active" || !protocol.ValidVersion(a.Version) {
@@ -125,6 +120,20 @@ func (s *Service) Start(ctx context.Context, version string, waves []int, settle
 			s.Log.Warn("rollout: agents cannot return to their present version", "version", a.Version, "error", err)
 			delete(packages, a.Version)
 		}
+	}
+	return packages, nil
+}
+
+// Start begins a rollout. No waves and no settle time stand for the defaults. It returns ErrInvalid, ErrNoPackage or
+// postgres.ErrRolloutOpen.
+func (s *Service) Start(ctx context.Context, version string, waves []int, settle time.Duration, actor string) error {
+	waves, settle = withDefaults(waves, settle)
+	if !protocol.ValidVersion(version) || !valid(waves) || settle < MinSettle || settle > MaxSettle {
+		return ErrInvalid
+	}
+	packages, err := s.packages(ctx, version)
+	if err != nil {
+		return err
 	}
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		r := postgres.Rollout{Kind: postgres.RolloutPackage, Version: version, Waves: waves, Settle: settle, Packages: packages, CreatedBy: actor}

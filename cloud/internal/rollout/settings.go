@@ -34,7 +34,8 @@ func (s *Service) StartSettings(ctx context.Context, change Change, waves []int,
 		return ErrInvalid
 	}
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		r := postgres.Rollout{Kind: postgres.RolloutSettings, Version: settingsName, Waves: waves, Settle: settle, CreatedBy: actor}
+		r := postgres.Rollout{Kind: postgres.RolloutSettings, Version: settingsName, Waves: waves, Settle: settle, CreatedBy: actor,
+			Change: &postgres.SettingsChange{Old: change.Old, New: change.New}}
 		texts, err := postgres.SettingsOfAll(ctx, tx)
 		if err != nil {
 			return err
@@ -75,12 +76,17 @@ func addSettings(ctx context.Context, tx pgx.Tx, r *postgres.Rollout, now time.T
 		var err error
 		switch {
 		case m.State == asked && m.Goal == 0:
-			m.Goal, err = postgres.InsertSettings(ctx, tx, m.Username, nil, m.Settings, r.CreatedBy, now)
+			err = addChanged(ctx, tx, r, m, now)
 		case m.State == reverting && m.Back == 0:
 			m.Back, err = addBefore(ctx, tx, r, m, now)
 		}
 		if errors.Is(err, postgres.ErrNoAgent) || errors.Is(err, postgres.ErrNoSettings) {
-			m.State, m.Detail = unreverted, "the agent is revoked, or its settings before are not in the service"
+			m.Detail = "the agent is revoked, or its settings before are not in the service"
+			if m.State == asked {
+				m.State = skipped
+			} else {
+				m.State = unreverted
+			}
 		} else if err != nil {
 			return fmt.Errorf("settings of %s: %w", m.Username, err)
 		}
@@ -88,14 +94,42 @@ func addSettings(ctx context.Context, tx pgx.Tx, r *postgres.Rollout, now time.T
 	return nil
 }
 
-func addBefore(ctx context.Context, tx pgx.Tx, r *postgres.Rollout, m *postgres.RolloutMember, now time.Time) (uint64, error) {
-	number, err := strconv.ParseUint(m.BeforeVersion, 10, 64)
-	if err != nil || number == 0 {
-		return 0, postgres.ErrNoSettings
+// addChanged makes the changed version of the settings that an agent uses. They may have changed since the rollout was begun.
+func addChanged(ctx context.Context, tx pgx.Tx, r *postgres.Rollout, m *postgres.RolloutMember, now time.Time) (err error) {
+	text := m.Settings
+	if r.Change != nil {
+		present, err := before(ctx, tx, m)
+		if err != nil {
+			return err
+		}
+		text = strings.ReplaceAll(present, r.Change.Old, r.Change.New)
+		if text == present {
+			m.State, m.Detail, m.BeforeVersion = healthy, "its settings do not contain the text", ""
+			return nil
+		}
+		if err := protocol.CheckSettings(text); err != nil {
+			m.State, m.Detail, m.Failure = failed, err.Error(), err.Error()
+			return nil
+		}
 	}
-	before, err := postgres.SettingsVersion(ctx, tx, m.Username, number)
+	m.Goal, err = postgres.InsertSettings(ctx, tx, m.Username, nil, text, r.CreatedBy, now)
+	return err
+}
+
+func addBefore(ctx context.Context, tx pgx.Tx, r *postgres.Rollout, m *postgres.RolloutMember, now time.Time) (uint64, error) {
+	text, err := before(ctx, tx, m)
 	if err != nil {
 		return 0, err
 	}
-	return postgres.InsertSettings(ctx, tx, m.Username, nil, before.Text, r.CreatedBy, now)
+	return postgres.InsertSettings(ctx, tx, m.Username, nil, text, r.CreatedBy, now)
+}
+
+// before returns the settings that an agent used when it was asked. It returns ErrNoSettings if they are not in the service.
+func before(ctx context.Context, tx pgx.Tx, m *postgres.RolloutMember) (string, error) {
+	number, err := strconv.ParseUint(m.BeforeVersion, 10, 64)
+	if err != nil || number == 0 {
+		return "", postgres.ErrNoSettings
+	}
+	found, err := postgres.SettingsVersion(ctx, tx, m.Username, number)
+	return found.Text, err
 }

@@ -53,6 +53,14 @@ func (c *Console) StopRollout(w http.ResponseWriter, r *http.Request) error {
 	return c.ShowRollout(w, r)
 }
 
+// ResumeRollout is POST /v2/admin/agents/rollout/resume: the stopped rollout continues at its wave.
+func (c *Console) ResumeRollout(w http.ResponseWriter, r *http.Request) error {
+	if err := c.Rollouts.Resume(r.Context(), wire.Principal(r).Actor()); err != nil {
+		return err
+	}
+	return c.ShowRollout(w, r)
+}
+
 type rolloutAgent struct {
 	Username string  `json:"username"`
 	Branch   string  `json:"branch"`

@@ -71,6 +71,13 @@ function report(r: Rollout, refresh: () => Promise<void>): Child {
             button(t("rolloutStop"), () => confirmStop(refresh), { kind: "danger" }),
           )
         : null,
+      r.state === "stopped"
+        ? h(
+            "div",
+            { class: "row" },
+            button(t("rolloutResume"), () => confirmResume(refresh), { kind: "danger" }),
+          )
+        : null,
     ),
     section(t("rolloutWaves"), waves(r)),
     section(
@@ -213,24 +220,37 @@ const settingsText = (value: Signal<string>): HTMLElement =>
     oninput: (e: Event) => value.set((e.target as HTMLTextAreaElement).value),
   });
 
-function confirmStop(refresh: () => Promise<void>): void {
-  dialog(t("rolloutStop"), (close) => {
+const confirmStop = (refresh: () => Promise<void>) =>
+  confirm(t("rolloutStop"), t("rolloutStopText"), async () => {
+    await api.delete(path);
+    toast(t("rolloutStopped"));
+    await refresh();
+  });
+
+const confirmResume = (refresh: () => Promise<void>) =>
+  confirm(t("rolloutResume"), t("rolloutResumeText"), async () => {
+    await api.post<State>(`${path}/resume`);
+    toast(t("rolloutResumed"));
+    await refresh();
+  });
+
+/** Asks before an action that changes the agents of many branches. */
+function confirm(title: string, text: string, act: () => Promise<void>): void {
+  dialog(title, (close) => {
     const { run, view } = attempt();
-    const stop = () =>
+    const acted = () =>
       run(async () => {
-        await api.delete(path);
-        toast(t("rolloutStopped"));
-        await refresh();
+        await act();
         close();
       });
     return [
-      h("p", null, t("rolloutStopText")),
+      h("p", null, text),
       view(),
       h(
         "div",
         { class: "footer" },
         button(t("back"), close, { kind: "plain" }),
-        button(t("rolloutStop"), stop, { kind: "danger" }),
+        button(title, acted, { kind: "danger" }),
       ),
     ];
   });

@@ -561,6 +561,7 @@ export const en: Texts = {
   "deed_agent.settings-rollout": "Settings rollout begun",
   "deed_agent.rollout": "Agent rollout begun",
   "deed_agent.rollout-stop": "Agent rollout stopped",
+  "deed_agent.rollout-resume": "Agent rollout resumed",
   "deed_agent.rotate": "Secrets requested",
   "deed_agent.rotated": "Secrets replaced",
   "deed_agent.activate": "Agent activated",
@@ -1246,6 +1247,10 @@ export const en: Texts = {
   rolloutStop: "Stop the rollout",
   rolloutStopText: "Stop, and return the updated agents to the version before?",
   rolloutStopped: "Stopped. The version before is being restored.",
+  rolloutResume: "Resume the rollout",
+  rolloutResumeText:
+    "Continue at the wave at which the rollout was stopped? Devices that failed are left out, and others take their place in the wave.",
+  rolloutResumed: "The rollout continues.",
   rolloutOffline: "offline",
   rollout_running: "running",
   rollout_reverting: "rolling back",
@@ -1258,6 +1263,7 @@ export const en: Texts = {
   rolloutAgent_reverting: "rolling back",
   rolloutAgent_reverted: "rolled back",
   rolloutAgent_unreverted: "not rolled back",
+  rolloutAgent_skipped: "left out",
   navProof: "Proof",
   proofLead:
     "Every night the rules of reservations, money and doors are checked on the records, and the result is signed.",
