@@ -36,25 +36,32 @@ type diagnostics struct {
 	refresh func() // publishes the status again
 	log     *slog.Logger
 
-	wake chan struct{} // holds a token if a window was opened or extended
-	due  chan string   // holds the request whose report of the doctor is due
+	wake chan struct{}    // holds a token if a window was opened or extended
+	due  chan examination // holds the one that is due
 
 	mu     sync.Mutex
 	status protocol.DiagnosticsStatus
 	until  time.Time // end of the window
 	fresh  bool      // the window has sent nothing
 	sent   uint64    // number of the last line that was sent or omitted
+	closed int       // how many windows were closed
+}
+
+// examination is one by the doctor.
+type examination struct {
+	request string
+	closed  int // windows that were closed before
 }
 
 func newDiagnostics(a *agent) *diagnostics {
 	return &diagnostics{
 		me: protocol.Agent{Branch: a.config.Branch, Username: a.config.Username}, tail: a.config.Tail, doctor: a.config.Doctor, log: a.log,
 		offer: a.link.Offer, send: func(m protocol.Message, life time.Duration) { a.link.Send(m, nil, life) }, refresh: a.link.Refresh,
-		wake: make(chan struct{}, 1), due: make(chan string, 1), status: protocol.DiagnosticsStatus{Nonce: protocol.NewNonce()},
+		wake: make(chan struct{}, 1), due: make(chan examination, 1), status: protocol.DiagnosticsStatus{Nonce: protocol.NewNonce()},
 	}
 }
 
-// receive opens or extends the window. Calls are sequential.
+// receive opens, extends or closes the window. Calls are sequential.
 func (d *diagnostics) receive(m protocol.Diagnostics, keys []ed25519.PublicKey) {
 	if m.Nonce != d.current().Nonce {
 		return // the cloud repeats its messages
@@ -64,14 +71,18 @@ func (d *diagnostics) receive(m protocol.Diagnostics, keys []ed25519.PublicKey) 
 		return
 	}
 	length := time.Duration(m.Seconds) * time.Second
-	d.log.Info("diagnostics: the log is sent to the service", "for", length, "doctor", m.Doctor)
-	d.open(m.Request, length)
+	if length > 0 {
+		d.log.Info("diagnostics: the log is sent to the service", "for", length, "doctor", m.Doctor)
+	} else {
+		d.log.Info("diagnostics: the window was closed")
+	}
+	closed := d.open(m.Request, length)
 	if m.Doctor {
 		select {
 		case <-d.due: // an older request is superseded
 		default:
 		}
-		d.due <- m.Request
+		d.due <- examination{m.Request, closed}
 	}
 	select {
 	case d.wake <- struct{}{}:
@@ -80,7 +91,8 @@ func (d *diagnostics) receive(m protocol.Diagnostics, keys []ed25519.PublicKey) 
 	d.refresh()
 }
 
-func (d *diagnostics) open(request string, length time.Duration) {
+// open has the window end after a time, at once if it is 0. It returns how many windows were closed.
+func (d *diagnostics) open(request string, length time.Duration) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
@@ -89,6 +101,17 @@ func (d *diagnostics) open(request string, length time.Duration) {
 	}
 	d.until = now.Add(length)
 	d.status = protocol.DiagnosticsStatus{Nonce: protocol.NewNonce(), Request: request}
+	if length == 0 {
+		d.closed++
+	}
+	return d.closed
+}
+
+// asked reports whether the report of an examination is still wanted.
+func (d *diagnostics) asked(e examination) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.closed == e.closed
 }
 
 // current returns the part of the status.
@@ -142,6 +165,9 @@ func (d *diagnostics) serve(ctx context.Context) {
 func (d *diagnostics) sendLines() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if !time.Now().Before(d.until) {
+		return // it was closed meanwhile
+	}
 	lines, omitted, last := d.tail.After(d.sent, protocol.MaxLogLines, logSize)
 	if d.fresh {
 		omitted = 0 // lines from long before the window
@@ -163,11 +189,13 @@ func (d *diagnostics) examine(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case request := <-d.due:
+		case due := <-d.due:
 			limited, cancel := context.WithTimeout(ctx, doctorTimeout)
 			text := d.doctor(limited)
 			cancel()
-			d.send(protocol.DiagnosticsReport{Request: request, Text: protocol.ClipReport(text)}, doctorTTL)
+			if d.asked(due) {
+				d.send(protocol.DiagnosticsReport{Request: due.request, Text: protocol.ClipReport(text)}, doctorTTL)
+			}
 		}
 	}
 }

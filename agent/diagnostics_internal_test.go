@@ -53,7 +53,7 @@ func startDiagnostics(t *testing.T) *diagnosed {
 			defer d.mu.Unlock()
 			d.sent = append(d.sent, d.encoded(m).(protocol.DiagnosticsReport))
 		},
-		wake: make(chan struct{}, 1), due: make(chan string, 1), status: protocol.DiagnosticsStatus{Nonce: protocol.NewNonce()},
+		wake: make(chan struct{}, 1), due: make(chan examination, 1), status: protocol.DiagnosticsStatus{Nonce: protocol.NewNonce()},
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -287,6 +287,41 @@ func TestDoctorInAWindow(t *testing.T) {
 		if got := d.reports(); len(got) != 2 || got[0].Request != first.Request || got[1].Request != last.Request || got[0].Text != "report " {
 			t.Errorf("got reports %+v, want one for the first and one for the last request", got)
 		}
+	})
+}
+
+// TestCloseWindow closes a window: no line and no report is sent from that moment on, also of an examination in progress.
+func TestCloseWindow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := startDiagnostics(t)
+		examined := make(chan struct{})
+		d.doctor = func(context.Context) string { <-examined; return "report" }
+		d.ask(600, true)
+		d.log.Info("one")
+		time.Sleep(logInterval)
+		d.want("one")
+		d.log.Info("two")
+		closing := d.ask(0, false)
+		close(examined)
+		d.log.Info("three")
+		time.Sleep(time.Hour)
+		d.want("")
+		if got := d.reports(); len(got) != 0 || d.current().Request != closing.Request {
+			t.Errorf("got reports %+v and status %+v, want none, and the request that closed the window", got, d.current())
+		}
+
+		d.ask(600, true) // the next one is not affected
+		time.Sleep(logInterval)
+		d.want("one two three")
+		if got := d.reports(); len(got) != 1 {
+			t.Errorf("got %d reports, want 1", len(got))
+		}
+		d.ask(0, false)
+		d.ask(600, false) // before the log noticed that it was closed
+		d.log.Info("four")
+		time.Sleep(logInterval)
+		d.want("one two three four")
 	})
 }
 

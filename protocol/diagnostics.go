@@ -25,14 +25,14 @@ const (
 // doctorFrame is more than a message has around the report of the doctor.
 const doctorFrame = 512
 
-// Diagnostics opens a window in which one agent sends its log, or extends the open one. The window ends by the agent's monotonic
+// Diagnostics opens a window in which one agent sends its log, extends the open one, or closes it. The window ends by the agent's monotonic
 // clock. The message is signed for one credential with a key that verifies its grants, and names the nonce of the agent's status.
 // The agent accepts each nonce once, so a repeated or recorded message changes nothing. The cloud repeats the message until the
 // status names the request; see [DiagnosticsStatus].
 type Diagnostics struct {
 	Nonce     string `json:"nonce"`            // from the status of the agent
 	Request   string `json:"request"`          // random, for the status and the report of the doctor
-	Seconds   uint32 `json:"seconds"`          // length of the window, up to DiagnosticsTime
+	Seconds   uint32 `json:"seconds"`          // length of the window, up to DiagnosticsTime; 0: it is closed
 	Doctor    bool   `json:"doctor,omitempty"` // the agent examines its machine and sends the report
 	Signature string `json:"signature"`
 }
@@ -99,8 +99,11 @@ func (DiagnosticsReport) Kind() Kind { return KindDiagnosticsReport }
 // Validate checks the form of the message. Verify checks the signature.
 func (m Diagnostics) Validate() error {
 	err := errors.Join(checkNonce(m.Nonce), checkNonce(m.Request))
-	if limit := uint32(DiagnosticsTime / time.Second); m.Seconds == 0 || m.Seconds > limit {
-		err = errors.Join(err, fmt.Errorf("seconds is %d, want 1 to %d", m.Seconds, limit))
+	if limit := uint32(DiagnosticsTime / time.Second); m.Seconds > limit {
+		err = errors.Join(err, fmt.Errorf("seconds is %d, want at most %d", m.Seconds, limit))
+	}
+	if m.Seconds == 0 && m.Doctor {
+		err = errors.Join(err, errors.New("a message that closes the window asks for a report"))
 	}
 	if len(m.Signature) != signatureLen {
 		err = errors.Join(err, fmt.Errorf("signature is not %d characters long", signatureLen))

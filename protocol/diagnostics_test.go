@@ -56,7 +56,8 @@ func TestDiagnosticsForm(t *testing.T) {
 	}{
 		"ten minutes":         {diagnostics(func(m *Diagnostics) { m.Seconds = 600 }), true},
 		"longer":              {diagnostics(func(m *Diagnostics) { m.Seconds = 601 }), false},
-		"no time":             {diagnostics(func(m *Diagnostics) { m.Seconds = 0 }), false},
+		"closed":              {diagnostics(func(m *Diagnostics) { m.Seconds, m.Doctor = 0, false }), true},
+		"closed with doctor":  {diagnostics(func(m *Diagnostics) { m.Seconds = 0 }), false},
 		"no nonce":            {diagnostics(func(m *Diagnostics) { m.Nonce = "" }), false},
 		"no request":          {diagnostics(func(m *Diagnostics) { m.Request = "" }), false},
 		"no signature":        {diagnostics(func(m *Diagnostics) { m.Signature = "" }), false},

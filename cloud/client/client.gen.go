@@ -4011,6 +4011,11 @@ type ClientInterface interface {
 	// Corresponds with POST /v2/admin/agents/{username}/activate (the `ActivateAgent` operationId).
 	ActivateAgent(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// CloseAgentDiagnostics Close the window before its end: the agent stops sending, and what still arrives is discarded. Without an open window it does nothing.
+	//
+	// Corresponds with DELETE /v2/admin/agents/{username}/diagnostics (the `CloseAgentDiagnostics` operationId).
+	CloseAgentDiagnostics(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ShowAgentDiagnostics The log of an agent in its last window of diagnostics, and the report of its doctor. They are kept for an hour.
 	//
 	// Corresponds with GET /v2/admin/agents/{username}/diagnostics (the `ShowAgentDiagnostics` operationId).
@@ -5814,6 +5819,21 @@ func (c *Client) RevokeAgent(ctx context.Context, username string, reqEditors ..
 // Corresponds with POST /v2/admin/agents/{username}/activate (the `ActivateAgent` operationId).
 func (c *Client) ActivateAgent(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewActivateAgentRequest(c.Server, username)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CloseAgentDiagnostics Close the window before its end: the agent stops sending, and what still arrives is discarded. Without an open window it does nothing.
+//
+// Corresponds with DELETE /v2/admin/agents/{username}/diagnostics (the `CloseAgentDiagnostics` operationId).
+func (c *Client) CloseAgentDiagnostics(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCloseAgentDiagnosticsRequest(c.Server, username)
 	if err != nil {
 		return nil, err
 	}
@@ -9995,6 +10015,40 @@ func NewActivateAgentRequest(server string, username string) (*http.Request, err
 	}
 
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCloseAgentDiagnosticsRequest constructs an http.Request for the CloseAgentDiagnostics method
+func NewCloseAgentDiagnosticsRequest(server string, username string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "username", username, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v2/admin/agents/%s/diagnostics", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -16676,6 +16730,13 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v2/admin/agents/{username}/activate (the `ActivateAgent` operationId).
 	ActivateAgentWithResponse(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*ActivateAgentResponse, error)
 
+	// CloseAgentDiagnosticsWithResponse Close the window before its end: the agent stops sending, and what still arrives is discarded. Without an open window it does nothing.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v2/admin/agents/{username}/diagnostics (the `CloseAgentDiagnostics` operationId).
+	CloseAgentDiagnosticsWithResponse(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*CloseAgentDiagnosticsResponse, error)
+
 	// ShowAgentDiagnosticsWithResponse The log of an agent in its last window of diagnostics, and the report of its doctor. They are kept for an hour.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -18655,6 +18716,29 @@ func (r ActivateAgentResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ActivateAgentResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type CloseAgentDiagnosticsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NoData
+}
+
+// Status returns HTTPResponse.Status
+func (r CloseAgentDiagnosticsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CloseAgentDiagnosticsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -22429,6 +22513,19 @@ func (c *ClientWithResponses) ActivateAgentWithResponse(ctx context.Context, use
 	return ParseActivateAgentResponse(rsp)
 }
 
+// CloseAgentDiagnosticsWithResponse Close the window before its end: the agent stops sending, and what still arrives is discarded. Without an open window it does nothing.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v2/admin/agents/{username}/diagnostics (the `CloseAgentDiagnostics` operationId).
+func (c *ClientWithResponses) CloseAgentDiagnosticsWithResponse(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*CloseAgentDiagnosticsResponse, error) {
+	rsp, err := c.CloseAgentDiagnostics(ctx, username, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCloseAgentDiagnosticsResponse(rsp)
+}
+
 // ShowAgentDiagnosticsWithResponse The log of an agent in its last window of diagnostics, and the report of its doctor. They are kept for an hour.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -25553,6 +25650,32 @@ func ParseActivateAgentResponse(rsp *http.Response) (*ActivateAgentResponse, err
 	}
 
 	response := &ActivateAgentResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NoData
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCloseAgentDiagnosticsResponse parses an HTTP response from a CloseAgentDiagnosticsWithResponse call
+func ParseCloseAgentDiagnosticsResponse(rsp *http.Response) (*CloseAgentDiagnosticsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CloseAgentDiagnosticsResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "f1ad7d20efdc326f697b5196073424c66969e2fce7362a673e757eb427a91b4a"
+const Contract = "3381952a3152d80863aa8b79539f67353d95478fab1e2dfaf50214001b56775f"

@@ -133,7 +133,7 @@ func settingsRollout(p *page) {
 	p.see("배포를 멈췄어요")
 }
 
-// agentLog opens the log of a simulated Pi in the console, and has its doctor examine it.
+// agentLog opens the log of a simulated Pi in the console, has its doctor examine it, and closes the log.
 func agentLog(p *page) {
 	p.open("/console/gangnam/devices/agent-gangnam")
 	p.press("로그 보기(10분)")
@@ -147,6 +147,8 @@ func agentLog(p *page) {
 	if name, content := p.download("파일로 저장"); name != "agent-gangnam.log" || !strings.Contains(content, " INFO ") {
 		p.t.Errorf("got the file %s: %.200s", name, content)
 	}
+	p.press("그만 받기")
+	p.see("에 끝났어요", "로그 보기(10분)")
 }
 
 // connectPi connects as a Pi of jamsil until the test ends. Its heartbeats keep the connection.

@@ -20,14 +20,22 @@ const (
 // agentLogsCmd is `yeolda agent logs`.
 type agentLogsCmd struct {
 	Username string          `arg:"" help:"User name of the credential."`
-	Follow   bool            `short:"f" help:"Print what follows until interrupted, instead of the newest lines only."`
+	Follow   bool            `short:"f" xor:"how" help:"Print what follows until interrupted, instead of the newest lines only."`
+	Close    bool            `xor:"how" help:"Have the agent stop sending before the ten minutes are over."`
 	Wait     time.Duration   `default:"30s" help:"How long to wait for the first lines."`
 	Database config.Database `embed:""`
 }
 
-// Run has the agent send its log for ten minutes and prints it. The running service sends the request.
+// Run has the agent send its log for ten minutes and prints it, or ends that. The running service sends the request.
 func (c *agentLogsCmd) Run(p *program) error {
 	return p.withDevices(c.Database, c.Username, func(devices *device.Service) error {
+		if c.Close {
+			if err := devices.CloseDiagnostics(p.ctx, c.Username, p.by()); err != nil {
+				return err
+			}
+			fmt.Fprintf(p.out, "no window of agent %s is open any more\n", c.Username)
+			return nil
+		}
 		if err := devices.OpenDiagnostics(p.ctx, c.Username, false, p.by()); err != nil {
 			return err
 		}

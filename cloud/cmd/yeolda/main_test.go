@@ -269,6 +269,9 @@ func TestAgentCommands(t *testing.T) {
 		[]string{"agent", "logs", "agent-gangnam", "--wait=0s"},
 		[]string{"agent", "logs", "agent-busan"},
 		[]string{"agent", "doctor", "agent-gangnam", "--wait=0s"},
+		[]string{"agent", "logs", "agent-gangnam", "--close"},
+		[]string{"agent", "logs", "agent-busan", "--close"},
+		[]string{"agent", "rollout", "--resume"},
 		[]string{"agent", "list"},
 		[]string{"agent", "acl"},
 	)

@@ -6,7 +6,8 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// diagnose accepts a request with the nonce of the status once. It then sends one line of its log, and a report if one is requested.
+// diagnose accepts a request with the nonce of the status once. It then sends one line of its log, and a report if one is requested;
+// nothing if the window is closed.
 func (a *Agent) diagnose(m protocol.Diagnostics) {
 	accepted := false
 	a.note(func() {
@@ -18,6 +19,9 @@ func (a *Agent) diagnose(m protocol.Diagnostics) {
 		return
 	}
 	_ = a.Publish(a.status())
+	if m.Seconds == 0 {
+		return
+	}
 	_ = a.Publish(protocol.DiagnosticsLog{Lines: []protocol.LogLine{{At: time.Now(), Level: "INFO", Text: "ready branch=" + a.cfg.Branch}}})
 	if m.Doctor {
 		_ = a.Publish(protocol.DiagnosticsReport{Request: m.Request, Text: "ok    gpio\n"})

@@ -43,6 +43,29 @@ func (s *Service) OpenDiagnostics(ctx context.Context, username string, doctor b
 	return nil
 }
 
+// CloseDiagnostics closes the window of an agent before its end: what still arrives is discarded. Without an open window it does nothing. It
+// returns postgres.ErrNoAgent.
+func (s *Service) CloseDiagnostics(ctx context.Context, username, actor string) error {
+	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		branch, err := postgres.BranchOfAgent(ctx, tx, username)
+		if err != nil {
+			return err
+		}
+		closed, err := postgres.CloseDiagnostics(ctx, tx, username, protocol.NewNonce(), now)
+		if err != nil || !closed {
+			return err
+		}
+		return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: actor, Branch: branch, Action: "agent.diagnostics-close", Target: username})
+	})
+	if err != nil {
+		return fmt.Errorf("device: close diagnostics of %s: %w", username, err)
+	}
+	if err := s.StepDiagnostics(ctx); err != nil {
+		s.Log.Warn("device: diagnostics are closed later", "error", err)
+	}
+	return nil
+}
+
 // StepDiagnostics sends the requests that agents have not received. Several replicas may send one: an agent accepts it once.
 func (s *Service) StepDiagnostics(ctx context.Context) error {
 	if s.Send == nil || s.SigningKey == nil {
@@ -57,9 +80,11 @@ func (s *Service) StepDiagnostics(ctx context.Context) error {
 	for _, w := range waiting {
 		key, err := s.SigningKey(ctx, w.KeyEpoch)
 		if err == nil {
-			err = s.Send(protocol.Peer{Agent: w.Agent}, protocol.Diagnostics{
-				Nonce: w.Nonce, Request: w.Request, Doctor: w.Doctor, Seconds: secondsUntil(w.EndsAt, now),
-			}.Sign(key, w.Agent))
+			m := protocol.Diagnostics{Nonce: w.Nonce, Request: w.Request}
+			if !w.Closed {
+				m.Doctor, m.Seconds = w.Doctor, secondsUntil(w.EndsAt, now)
+			}
+			err = s.Send(protocol.Peer{Agent: w.Agent}, m.Sign(key, w.Agent))
 		}
 		if err != nil {
 			failures = append(failures, fmt.Errorf("device: send diagnostics to %s: %w", w.Agent.Username, err))

@@ -188,6 +188,70 @@ func TestLogIsStoredInItsWindow(t *testing.T) {
 	}
 }
 
+// TestCloseDiagnostics closes a window: its log and its report are discarded from then on, and the message is sent until the status of the
+// agent names it. A window that is opened afterwards is a new one.
+func TestCloseDiagnostics(t *testing.T) {
+	t.Parallel()
+	f := newDiagnosticsFixture(t)
+	closeIt := func() []protocol.Diagnostics {
+		t.Helper()
+		f.sent = nil
+		if err := f.CloseDiagnostics(t.Context(), gangnamAgent, "admin:hq"); err != nil {
+			t.Fatal(err)
+		}
+		return f.sent
+	}
+	nonce := protocol.NewNonce()
+	f.report(&protocol.DiagnosticsStatus{Nonce: protocol.NewNonce()})
+	if sent := closeIt(); sent != nil {
+		t.Errorf("%+v was sent without a window", sent)
+	}
+	opened := f.open(true)[0].Request
+	f.report(&protocol.DiagnosticsStatus{Nonce: nonce, Request: opened})
+	f.log(agent("gangnam"), "one")
+	f.now = f.now.Add(time.Minute)
+	closed := closeIt()
+	if len(closed) != 1 || closed[0].Nonce != nonce || closed[0].Seconds != 0 || closed[0].Doctor || closed[0].Request == opened {
+		t.Fatalf("got %+v, want a message that closes the window", closed)
+	}
+	f.log(agent("gangnam"), "two")
+	if err := f.DiagnosticsReport(t.Context(), agent("gangnam"), protocol.DiagnosticsReport{Request: opened, Text: "late"}); err != nil {
+		t.Fatal(err)
+	}
+	f.want("one")
+	if d := f.show(0); d.Open || d.Received() || !d.Window.EndsAt.Equal(f.now.Truncate(time.Microsecond)) || d.Window.Report != "" || !d.Window.DoctorAt.IsZero() {
+		t.Errorf("got %+v, want a window that ended now, without a request of a report", d)
+	}
+	if sent := f.step(); len(sent) != 1 || sent[0].Request != closed[0].Request {
+		t.Errorf("got %+v, want the message again", sent)
+	}
+	f.report(&protocol.DiagnosticsStatus{Nonce: protocol.NewNonce(), Request: closed[0].Request})
+	if sent := f.step(); sent != nil || closeIt() != nil {
+		t.Errorf("%+v was sent after the agent has closed its window", sent)
+	}
+	if sent := f.open(false); len(sent) != 1 || sent[0].Seconds != 600 || sent[0].Doctor {
+		t.Errorf("got %+v, want a new window without a report", sent)
+	}
+	f.want()
+	f.log(agent("gangnam"), "three")
+	f.want("three")
+	if d := f.show(0); !d.Open || !d.Window.OpenedAt.Equal(f.now.Truncate(time.Microsecond)) {
+		t.Errorf("got %+v, want a new window", d)
+	}
+	closeIt()
+	f.now = f.now.Add(10 * time.Minute)
+	if sent := f.step(); sent != nil {
+		t.Errorf("%+v was sent after the window", sent)
+	}
+	if err := f.CloseDiagnostics(t.Context(), "agent-nowhere", "admin:hq"); !errors.Is(err, postgres.ErrNoAgent) {
+		t.Errorf("got %v, want ErrNoAgent", err)
+	}
+	audited := rows[string](f.fixture, `select actor || ' ' || target from audit where action = 'agent.diagnostics-close' order by id`)
+	if want := []string{"admin:hq agent-gangnam", "admin:hq agent-gangnam"}; !slices.Equal(audited, want) {
+		t.Errorf("got audit entries %q, want %q", audited, want)
+	}
+}
+
 // TestDoctorReport checks that a report is stored once, and only for its request.
 func TestDoctorReport(t *testing.T) {
 	t.Parallel()

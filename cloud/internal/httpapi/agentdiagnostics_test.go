@@ -44,7 +44,7 @@ func showDiagnostics(t *testing.T, c *servicetest.Client, path string) (d diagno
 	}
 }
 
-// TestAgentDiagnostics opens a window of a connected agent at the service, and reads its log and the report of its doctor. The
+// TestAgentDiagnostics opens a window of a connected agent at the service, reads its log and the report of its doctor, and closes it. The
 // administrator of another branch may do neither.
 func TestAgentDiagnostics(t *testing.T) {
 	t.Parallel()
@@ -69,10 +69,21 @@ func TestAgentDiagnostics(t *testing.T) {
 		t.Errorf("got %+v after the last part, want no log", next)
 	}
 	manager.Get(path+"?after=x").Fails(t, 400, "IllegalArguemntError", "기준 번호(after) 값의 형식이 올바르지 않습니다.")
+	manager.Delete(path, nil).OK(t)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // until the agent has closed its window
+		closed := diagnosticsAnswer{}
+		if manager.Get(path).OK(t).Into(t, &closed); closed.Window.Open || time.Now().After(deadline) {
+			t.Fatalf("got %+v, want a window that the agent has closed", closed.Window)
+		}
+		if closed.Window.Received {
+			break
+		}
+	}
 
 	const other = "/v2/admin/agents/agent-hongdae/diagnostics"
 	manager.Get(other).Fails(t, 403, "AuthorizationException", "해당 지점에 접근 권한이 없습니다.")
 	manager.Post(other, nil).Fails(t, 403, "AuthorizationException", "해당 지점에 접근 권한이 없습니다.")
+	manager.Delete(other, nil).Fails(t, 403, "AuthorizationException", "해당 지점에 접근 권한이 없습니다.")
 }
 
 // TestDiagnosticsOfAnEarlierAgent asks an agent that does not know the messages.

@@ -141,6 +141,7 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/v2/admin/agents/{username}/settings/{version}", a.viewer(c.ShowAgentSettings))
 	mux.Get("/v2/admin/agents/{username}/diagnostics", a.viewer(c.ShowAgentDiagnostics))
 	mux.Post("/v2/admin/agents/{username}/diagnostics", a.editor(c.OpenAgentDiagnostics))
+	mux.Delete("/v2/admin/agents/{username}/diagnostics", a.editor(c.CloseAgentDiagnostics))
 	mux.Get("/v2/admin/branches/{branch}/messages", a.viewer(c.ListMessages))
 	mux.Get("/v2/admin/messages/{id}", a.viewer(c.ShowMessage))
 	mux.Post("/v2/admin/messages/{id}/resend", a.editor(c.ResendMessage))

@@ -58,6 +58,7 @@ var scopes = map[string]account.Scope{
 	"PUT /v2/admin/branches/{branch}/settings":                       account.ScopeBook,
 	"PUT /v2/admin/agents/{username}/settings":                       account.ScopeDoors,
 	"POST /v2/admin/agents/{username}/diagnostics":                   account.ScopeDoors,
+	"DELETE /v2/admin/agents/{username}/diagnostics":                 account.ScopeDoors,
 	"POST /v2/admin/closures":                                        account.ScopeBook,
 	"POST /v2/admin/branches":                                        account.ScopeBook,
 	"GET /v2/admin/alert-contacts":                                   account.ScopeBook, // addresses of webhooks are secrets

@@ -30,7 +30,7 @@ type Diagnostics struct {
 	Request  string
 	OpenedBy string // of the last request
 	OpenedAt time.Time
-	EndsAt   time.Time
+	EndsAt   time.Time // or when it was closed
 	DoctorAt time.Time // the report of the doctor was requested; zero: never
 	Report   string
 	ReportAt time.Time // zero: it has not arrived
@@ -79,13 +79,13 @@ func OpenDiagnostics(ctx context.Context, tx pgx.Tx, username, request, by strin
 	batch := new(pgx.Batch)
 	batch.Queue(`
 		delete from agent_log where username = $1
-		and not exists (select from agent_diagnostics d where d.username = $1 and d.ends_at > $2)`, username, now)
+		and not exists (select from agent_diagnostics d where d.username = $1 and d.ends_at > $2 and d.closed_at is null)`, username, now)
 	batch.Queue(`
 		insert into agent_diagnostics as d (username, request, opened_by, opened_at, ends_at, doctor_request, doctor_at)
 		values ($1, $2, $3, $5, $6, case when $4 then $2 end, case when $4 then $5::timestamptz end)
 		on conflict (username) do update set
-			request = excluded.request, opened_by = excluded.opened_by, ends_at = excluded.ends_at, messages = 0,
-			opened_at = case when d.ends_at > $5 then d.opened_at else excluded.opened_at end,
+			request = excluded.request, opened_by = excluded.opened_by, ends_at = excluded.ends_at, messages = 0, closed_at = null,
+			opened_at = case when d.ends_at > $5 and d.closed_at is null then d.opened_at else excluded.opened_at end,
 			doctor_request = case when $4 then excluded.doctor_request else d.doctor_request end,
 			doctor_at = case when $4 then excluded.doctor_at else d.doctor_at end,
 			report = case when not $4 then d.report end, report_at = case when not $4 then d.report_at end`,
@@ -93,11 +93,22 @@ func OpenDiagnostics(ctx context.Context, tx pgx.Tx, username, request, by strin
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// WaitingDiagnostics is an open window whose request the agent has not received.
+// CloseDiagnostics closes the window of an agent, and withdraws the request of a report that has not arrived. It reports false if none is
+// open.
+func CloseDiagnostics(ctx context.Context, tx pgx.Tx, username, request string, now time.Time) (bool, error) {
+	tag, err := tx.Exec(ctx, `
+		update agent_diagnostics set request = $2, closed_at = $3,
+			doctor_request = case when report_at is not null then doctor_request end, doctor_at = case when report_at is not null then doctor_at end
+		where username = $1 and ends_at > $3 and closed_at is null`, username, request, now)
+	return tag.RowsAffected() > 0, err
+}
+
+// WaitingDiagnostics is a window whose request, to open or to close it, the agent has not received.
 type WaitingDiagnostics struct {
 	Agent    protocol.Agent
 	Request  string
 	EndsAt   time.Time
+	Closed   bool
 	Doctor   bool // the report of the doctor is missing
 	KeyEpoch uint64
 	Nonce    string
@@ -106,7 +117,7 @@ type WaitingDiagnostics struct {
 // DiagnosticsToSend returns the requests that connected agents have not received since they started.
 func DiagnosticsToSend(ctx context.Context, q Querier, now time.Time) ([]WaitingDiagnostics, error) {
 	rows, err := q.Query(ctx, `
-		select b.code, d.username, d.request, d.ends_at, d.doctor_request is not null and d.report_at is null, a.key_epoch,
+		select b.code, d.username, d.request, d.ends_at, d.closed_at is not null, d.doctor_request is not null and d.report_at is null, a.key_epoch,
 		       a.report -> 'diagnostics' ->> 'nonce'
 		from agent_diagnostics d join agent_credential a on a.username = d.username join branch b on b.id = a.branch_id
 		where d.ends_at > $1 and a.online and a.revoked_at is null and a.report -> 'diagnostics' ->> 'nonce' is not null
@@ -115,7 +126,7 @@ func DiagnosticsToSend(ctx context.Context, q Querier, now time.Time) ([]Waiting
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (w WaitingDiagnostics, err error) {
-		err = row.Scan(&w.Agent.Branch, &w.Agent.Username, &w.Request, &w.EndsAt, &w.Doctor, &w.KeyEpoch, &w.Nonce)
+		err = row.Scan(&w.Agent.Branch, &w.Agent.Username, &w.Request, &w.EndsAt, &w.Closed, &w.Doctor, &w.KeyEpoch, &w.Nonce)
 		return w, err
 	})
 }
@@ -130,7 +141,7 @@ func InsertAgentLog(ctx context.Context, tx pgx.Tx, username string, m protocol.
 	tag, err := tx.Exec(ctx, `
 		with open as (
 			update agent_diagnostics set messages = messages + 1
-			where username = $1 and ends_at > $2::timestamptz - interval '`+diagnosticsGrace+`' and messages < $3 returning username
+			where username = $1 and ends_at > $2::timestamptz - interval '`+diagnosticsGrace+`' and closed_at is null and messages < $3 returning username
 		)
 		insert into agent_log (username, received_at, dropped, lines, size) select username, $2, $4, $5::text::jsonb, octet_length($5::text) from open`,
 		username, now, diagnosticsMessages, int64(min(m.Dropped, 1<<62)), string(lines))
@@ -148,7 +159,7 @@ func InsertAgentLog(ctx context.Context, tx pgx.Tx, username string, m protocol.
 func PutDoctorReport(ctx context.Context, q Querier, username string, m protocol.DiagnosticsReport, now time.Time) (bool, error) {
 	tag, err := q.Exec(ctx, `
 		update agent_diagnostics set report = $3, report_at = $4
-		where username = $1 and doctor_request = $2 and report_at is null and ends_at > $4::timestamptz - interval '`+diagnosticsGrace+`'`,
+		where username = $1 and doctor_request = $2 and report_at is null and closed_at is null and ends_at > $4::timestamptz - interval '`+diagnosticsGrace+`'`,
 		username, m.Request, m.Text, now)
 	return tag.RowsAffected() > 0, err
 }
@@ -161,7 +172,7 @@ func DiagnosticsOf(ctx context.Context, q Querier, username string, after int64,
 	var request, by, report *string
 	var opened, ends, doctorAt, reportAt *time.Time
 	err := q.QueryRow(ctx, `
-		select a.online, a.report -> 'diagnostics', d.request, d.opened_by, d.opened_at, d.ends_at, d.doctor_at, d.report, d.report_at
+		select a.online, a.report -> 'diagnostics', d.request, d.opened_by, d.opened_at, coalesce(d.closed_at, d.ends_at), d.doctor_at, d.report, d.report_at
 		from agent_credential a left join agent_diagnostics d on d.username = a.username and d.ends_at > $2
 		where a.username = $1 and a.revoked_at is null`, username, now.Add(-diagnosticsTTL)).
 		Scan(&s.Online, &s.Status, &request, &by, &opened, &ends, &doctorAt, &report, &reportAt)

@@ -84,6 +84,18 @@ func (c *Console) ShowAgentDiagnostics(w http.ResponseWriter, r *http.Request) e
 	return wire.WriteData(w, wireDiagnostics(found, after))
 }
 
+// CloseAgentDiagnostics is DELETE /v2/admin/agents/{username}/diagnostics: the agent stops sending its log.
+func (c *Console) CloseAgentDiagnostics(w http.ResponseWriter, r *http.Request) error {
+	username, _, err := c.agent(r)
+	if err != nil {
+		return err
+	}
+	if err := c.Devices.CloseDiagnostics(r.Context(), username, wire.Principal(r).Actor()); err != nil {
+		return err
+	}
+	return wire.WriteData(w, nil)
+}
+
 // OpenAgentDiagnostics is POST /v2/admin/agents/{username}/diagnostics: has an agent send its log for ten minutes.
 func (c *Console) OpenAgentDiagnostics(w http.ResponseWriter, r *http.Request) error {
 	username, _, err := c.agent(r)

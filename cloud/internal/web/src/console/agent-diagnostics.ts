@@ -48,8 +48,13 @@ export function diagnosticsPart(branch: Branch, username: string, editable: bool
     await api.post(path, { doctor });
     await refresh();
   };
+  const close = async () => {
+    await api.delete(path);
+    await refresh();
+  };
   return fetched(source, (data) => {
     const seen = computed(() => data().window !== null);
+    const sending = computed(() => data().window?.open === true);
     return [
       h("p", { class: "hint" }, () => t(data().supported ? "piDiagnosticsLead" : "piNoDiagnostics")),
       editable
@@ -62,6 +67,7 @@ export function diagnosticsPart(branch: Branch, username: string, editable: bool
               { disabled: () => !data().supported },
             ),
             button(t("piDoctor"), () => open(true), { disabled: () => !data().supported }),
+            when(sending, () => button(t("piLogClose"), close)),
           )
         : null,
       when(seen, () => [
