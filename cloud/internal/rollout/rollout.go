@@ -178,9 +178,12 @@ func (s *Service) Last(ctx context.Context) (postgres.Rollout, error) {
 // Stop ends the open rollout and returns the updated agents to their versions before. It returns postgres.ErrNoRollout.
 func (s *Service) Stop(ctx context.Context, actor string) error {
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		r, err := postgres.LockRollout(ctx, tx)
+		r, err := postgres.LockLastRollout(ctx, tx) // waits for a step
 		if err != nil {
 			return err
+		}
+		if !r.EndedAt.IsZero() {
+			return ErrNone
 		}
 		revert(&r, "stopped by "+actor, now)
 		if err := addSettings(ctx, tx, &r, now); err != nil {

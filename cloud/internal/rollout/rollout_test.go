@@ -415,6 +415,37 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestStopDuringAStep stops a rollout while the service judges its agents: the stop waits.
+func TestStopDuringAStep(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3)
+	f.start("2.0.0", 100)
+	stopped := make(chan error, 1)
+	err := f.DB.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		if _, err := postgres.LockRollout(ctx, tx); err != nil {
+			return err
+		}
+		go func() { stopped <- f.Stop(context.WithoutCancel(ctx), "admin:hq") }()
+		for waiting := 0; waiting == 0; {
+			select {
+			case err := <-stopped:
+				return fmt.Errorf("the stop did not wait: %w", err)
+			case <-time.After(5 * time.Millisecond):
+			}
+			if err := f.DB.Pool.QueryRow(ctx, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = $1`, "Lock").Scan(&waiting); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("got %v, want the rollout stopped", err)
+	}
+}
+
 func TestInvalidRollouts(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)
