@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,7 +22,7 @@ const partitionNotice = 14 * 24 * time.Hour
 type Partition struct {
 	Table, Name  string
 	Rest         bool      // of all times that no other partition contains
-	Starts, Ends time.Time // Starts <= t < Ends; Starts is zero if it has no beginning
+	Starts, Ends time.Time // Starts <= t < Ends; zero: no bound
 }
 
 // Partitions returns the partitions of all tables, by table and time.
@@ -55,50 +56,60 @@ func partitionRules(ctx context.Context, q Querier) (rules []partitionRule, err 
 
 // KeepPartitions creates the partitions of the next weeks, drops those whose rows have all expired, and deletes expired rows of the
 // partitions that are not dropped soon: the one that contains the rows from before the table was partitioned, and the rest. Replicas
-// may call it at the same time. It fails if a table is locked, for instance during a backup; a later call continues.
+// may call it at the same time. It fails for a table that is locked, for instance during a backup; a later call continues.
 func (db *DB) KeepPartitions(ctx context.Context, now time.Time) (added, dropped []string, err error) {
 	rules, err := partitionRules(ctx, db.Pool)
 	if err != nil {
 		return nil, nil, err
 	}
+	var failed []error
 	for _, rule := range rules {
-		for at := now; at.Before(now.Add(partitionLead + rule.span)); at = at.Add(rule.span) {
-			var outcome string
-			if err := db.Pool.QueryRow(ctx, `select partition_add($1, $2)`, rule.table, at).Scan(&outcome); err != nil {
-				return added, dropped, fmt.Errorf("create the partition of %s for %s: %w", rule.table, at.Format(time.DateOnly), err)
-			}
-			if outcome == "added" {
-				added = append(added, rule.table+" "+at.Format(time.DateOnly))
-			}
+		more, err := db.addPartitions(ctx, rule, now)
+		added, failed = append(added, more...), append(failed, err)
+		gone, err := db.dropPartitions(ctx, rule, now)
+		dropped, failed = append(dropped, gone...), append(failed, err, db.deleteExpired(ctx, rule, now))
+	}
+	return added, dropped, errors.Join(failed...)
+}
+
+func (db *DB) addPartitions(ctx context.Context, rule partitionRule, now time.Time) (added []string, err error) {
+	for at := now; at.Before(now.Add(partitionLead + rule.span)); at = at.Add(rule.span) {
+		var outcome string
+		if err := db.Pool.QueryRow(ctx, `select partition_add($1, $2)`, rule.table, at).Scan(&outcome); err != nil {
+			return added, fmt.Errorf("create the partition of %s for %s: %w", rule.table, at.Format(time.DateOnly), err)
+		}
+		if outcome == "added" {
+			added = append(added, rule.table+" "+at.Format(time.DateOnly))
 		}
 	}
-	for _, rule := range rules {
-		before := now.Add(-rule.kept)
-		for {
-			var name *string
-			if err := db.Pool.QueryRow(ctx, `select partition_drop($1, $2)`, rule.table, before).Scan(&name); err != nil {
-				return added, dropped, fmt.Errorf("drop an expired partition of %s: %w", rule.table, err)
-			}
-			if name == nil {
-				break
-			}
-			dropped = append(dropped, *name)
+	return added, nil
+}
+
+func (db *DB) dropPartitions(ctx context.Context, rule partitionRule, now time.Time) (dropped []string, err error) {
+	for {
+		var name *string
+		if err := db.Pool.QueryRow(ctx, `select partition_drop($1, $2)`, rule.table, now.Add(-rule.kept)).Scan(&name); err != nil {
+			return dropped, fmt.Errorf("drop an expired partition of %s: %w", rule.table, err)
 		}
+		if name == nil {
+			return dropped, nil
+		}
+		dropped = append(dropped, *name)
 	}
+}
+
+// deleteExpired deletes expired rows of the partitions without a beginning.
+func (db *DB) deleteExpired(ctx context.Context, rule partitionRule, now time.Time) error {
 	list, err := Partitions(ctx, db.Pool)
-	if err != nil {
-		return added, dropped, err
-	}
-	for _, rule := range rules {
-		for _, p := range list {
-			if p.Table == rule.table && (p.Rest || p.Starts.IsZero()) {
-				if _, err := deleteBefore(ctx, db.Pool, p.Name, "at", now.Add(-rule.kept)); err != nil {
-					return added, dropped, fmt.Errorf("delete expired rows of %s: %w", p.Name, err)
-				}
-			}
+	for _, p := range list {
+		if p.Table != rule.table || !p.Starts.IsZero() {
+			continue
+		}
+		if _, err := deleteBefore(ctx, db.Pool, p.Name, "at", now.Add(-rule.kept)); err != nil {
+			return fmt.Errorf("delete expired rows of %s: %w", p.Name, err)
 		}
 	}
-	return added, dropped, nil
+	return err
 }
 
 // PartitionProblem is a partitioned table that is not kept as it should be.
