@@ -98,6 +98,10 @@ func (t PersonalTable) finished() string {
 const over = `(r.state in ('CANCELED', 'EXPIRED', 'RELEASED') or r.state in ('DONE', 'CONFLICT') and r.end_at < $1)
 	and not exists (select from refund f where f.reservation_id = r.id and f.state not in ('COMPLETED', 'REFUSED'))`
 
+// paid is 1 for a reservation r that was paid, otherwise 0, as a column of the index reservation_named. The planner would not find a
+// negated predicate in an index.
+const paid = `(case when r.paid_at is not null and coalesce(r.amount, 0) > 0 then 1 else 0 end)`
+
 // Retention defines for how long names and contacts are kept after a reservation's end.
 type Retention struct {
 	Paid  time.Duration // paid reservations: the law requires records of contracts and payments for five years
@@ -113,9 +117,10 @@ func Anonymise(ctx context.Context, q Querier, keep Retention, empty []byte, now
 	var ids []int64
 	err := q.QueryRow(ctx, `
 		select coalesce(array_agg(id), '{}') from (
-			select r.id from reservation r where r.anonymised_at is null and r.end_at < $1 and `+over+`
-			  and r.end_at < case when r.paid_at is not null and coalesce(r.amount, 0) > 0 then $2::timestamptz else $3::timestamptz end
-			order by r.end_at limit $4) r`, now, now.Add(-keep.Paid), now.Add(-keep.Other), limit).Scan(&ids)
+			(select r.id from reservation r where r.anonymised_at is null and `+paid+` = 1 and r.end_at < $2 and `+over+` order by r.end_at limit $4)
+			union all
+			(select r.id from reservation r where r.anonymised_at is null and `+paid+` = 0 and r.end_at < $3 and `+over+` order by r.end_at limit $4)
+			limit $4) r`, now, now.Add(-keep.Paid), now.Add(-keep.Other), limit).Scan(&ids)
 	if err != nil {
 		return 0, fmt.Errorf("find reservations to anonymise: %w", err)
 	}
@@ -130,7 +135,7 @@ func Anonymise(ctx context.Context, q Querier, keep Retention, empty []byte, now
 	}{
 		{`update message set to_mobile = '', to_email = '', variables = $2 where id in (
 			select id from message where created_at < $1 and (to_mobile <> '' or to_email <> '') and state in ('SENT', 'FAILED')
-			order by id limit $3)`, []any{before, empty, limit}},
+			order by created_at limit $3)`, []any{before, empty, limit}},
 		{`update refund set account = null where account is not null and state in ('COMPLETED', 'REFUSED') and updated_at < $1`, []any{before}},
 		{`delete from franchise_inquiry where created_at < $1`, []any{before}},
 		{`delete from handover where created_at < $1`, []any{before}},
