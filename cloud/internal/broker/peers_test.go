@@ -143,6 +143,52 @@ func TestEndOfTheEarlierConnectionComesLate(t *testing.T) {
 	}
 }
 
+// The replica whose broker an agent is connected to announces it; the others follow.
+func TestPresenceIsAnnouncedByOneReplica(t *testing.T) {
+	t.Parallel()
+	members := pool(t, 3)
+	shared, gangnam := members[0].verbs, to("gangnam")
+	knows := func(m member, online bool) {
+		t.Helper()
+		wait(t, "the presence", func() bool {
+			m.presence.mu.Lock()
+			defer m.presence.mu.Unlock()
+			return m.presence.agents[gangnam.Agent].online() == online
+		})
+		m.inbox.put(delivery{from: gangnam, kind: kindTakeover}) // behind the announcements of this branch
+		<-shared.takeovers
+	}
+	announced := func(members []member, online bool, want int) {
+		t.Helper()
+		for _, m := range members {
+			knows(m, online)
+		}
+		for n := range len(shared.comings) {
+			if h := receive(t, shared.comings); h.online != online {
+				t.Errorf("announcement %d: online %t, want %t", n, h.online, online)
+			}
+			want--
+		}
+		if want != 0 {
+			t.Errorf("%d announcements missing", want)
+		}
+	}
+	agent := agentAt(t, gangnam.Branch, members[0].addr, 1)
+	announced(members, true, 1)
+	agent.Close()
+	announced(members, false, 1)
+	agentAt(t, gangnam.Branch, members[0].addr, 2)
+	announced(members, true, 1)
+
+	// A replica that had lost its connection to that broker corrects its own announcement.
+	members[1].presence.mu.Lock()
+	members[1].presence.put(gangnam.Agent, false)
+	members[1].presence.mu.Unlock()
+	announced(members[1:2], false, 1)
+	agentAt(t, gangnam.Branch, members[2].addr, 3)
+	announced(members, true, 1)
+}
+
 // A replica that joins learns which agents are connected, and loses them when their broker is lost and they do not come back.
 func TestPresenceOfAPeerThatIsLost(t *testing.T) {
 	t.Parallel()

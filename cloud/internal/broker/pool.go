@@ -186,7 +186,11 @@ func (p *Pool) receive(topic string, payload []byte, retained bool, via *source)
 		p.inbox.put(delivery{from: protocol.Peer{Agent: agent}, kind: kindTakeover})
 	}
 	for _, of := range p.branches.all(agent.Branch) {
-		p.presence.announce(of)
+		if via != nil {
+			p.presence.follow(of)
+		} else {
+			p.presence.announce(of)
+		}
 	}
 	switch {
 	case via != nil && (kind == protocol.KindStatus || kind == protocol.KindHeartbeat): // only presence

@@ -9,36 +9,83 @@ import (
 
 // presence announces to Devices when agents connect and disconnect. It compares states rather than forwarding changes: an
 // announcement that did not fit into the inbox is made at the next comparison.
+//
+// In a pool, the replica whose broker an agent is connected to announces it. The others follow, and announce only when
+// that replica is lost, or when their own last announcement of the agent may have come after it.
 type presence struct {
 	inbox  *inbox
 	online func(protocol.Agent) bool
 
-	mu        sync.Mutex
-	announced map[protocol.Agent]struct{} // the agents announced as online
-	missed    map[protocol.Agent]struct{} // the agents whose last announcement did not fit into the inbox
+	mu     sync.Mutex
+	agents map[protocol.Agent]announced
+	missed map[protocol.Agent]struct{} // the agents whose last announcement did not fit into the inbox
+}
+
+// announced is the last known state of an agent's presence. An agent without one is offline and was not announced.
+type announced uint8
+
+const (
+	stateOnline announced = 1 << iota
+	byUs                  // this replica has announced the agent
+	byUsOnline            // as online
+)
+
+func (a announced) online() bool { return a&stateOnline != 0 }
+
+// contradicts reports whether the last announcement of this replica was another one.
+func (a announced) contradicts(online bool) bool {
+	return a&byUs != 0 && (a&byUsOnline != 0) != online
+}
+
+func announcedByUs(online bool) announced {
+	if online {
+		return stateOnline | byUs | byUsOnline
+	}
+	return byUs
 }
 
 func newPresence(inbox *inbox, online func(protocol.Agent) bool) *presence {
-	return &presence{inbox: inbox, online: online, announced: make(map[protocol.Agent]struct{}), missed: make(map[protocol.Agent]struct{})}
+	return &presence{inbox: inbox, online: online, agents: make(map[protocol.Agent]announced), missed: make(map[protocol.Agent]struct{})}
 }
 
-// announce compares the last announcement of an agent with its present state. The lock keeps announcements in order. It
-// reports whether the last announcement is right now.
+// announce compares the last known state of an agent with its present one, and announces a change. The lock keeps
+// announcements in order. It reports whether the last announcement is right now.
 func (p *presence) announce(agent protocol.Agent) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	online := p.online(agent)
-	d := delivery{from: protocol.Peer{Agent: agent}, kind: kindPresence, online: online}
-	if _, announced := p.announced[agent]; announced != online && !p.inbox.put(d) {
+	if p.agents[agent].online() == online {
+		delete(p.missed, agent)
+		return true
+	}
+	return p.put(agent, online)
+}
+
+// follow records a change that another replica announces.
+func (p *presence) follow(agent protocol.Agent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	online := p.online(agent)
+	switch state := p.agents[agent]; {
+	case state.contradicts(online):
+		p.put(agent, online)
+	case online:
+		p.agents[agent] = state | stateOnline
+	case state&^stateOnline == 0:
+		delete(p.agents, agent)
+	default:
+		p.agents[agent] = state &^ stateOnline
+	}
+}
+
+// put announces the state of an agent. It reports false if the announcement does not fit into the inbox. mu is held.
+func (p *presence) put(agent protocol.Agent, online bool) bool {
+	if !p.inbox.put(delivery{from: protocol.Peer{Agent: agent}, kind: kindPresence, online: online}) {
 		p.missed[agent] = struct{}{}
 		return false
 	}
 	delete(p.missed, agent)
-	if online {
-		p.announced[agent] = struct{}{}
-	} else {
-		delete(p.announced, agent)
-	}
+	p.agents[agent] = announcedByUs(online)
 	return true
 }
 
@@ -51,14 +98,14 @@ func (p *presence) announceMissed() {
 	})
 }
 
-// announceAll compares every agent that was announced as online, and those of announceMissed.
+// announceAll compares every agent that is known to be online, and those of announceMissed.
 func (p *presence) announceAll() {
 	p.announceEach(func(announce func(protocol.Agent)) {
 		for agent := range p.missed {
 			announce(agent)
 		}
-		for agent := range p.announced {
-			if !p.online(agent) {
+		for agent, state := range p.agents {
+			if state.online() && !p.online(agent) {
 				announce(agent)
 			}
 		}
