@@ -5,7 +5,8 @@
 #   readings  retention, last readings and charts with 50 million readings (READINGS=...; 15 GB of disk below TMPDIR)
 #   page      one of a thousand branches whose front door is dead: the alert with its name (promtool)
 #   disk      the disk of the private database fills up: when /readyz answers 503, and when 200 again (root, a tmpfs of 400 MiB)
-#   upgrade   every migration while a transaction holds locks, under 50 presses a second and holds
+#   upgrade   every migration while a transaction holds locks, under 50 presses a second and holds; and with ten million readings (READINGS=...)
+#             under writes of the last release
 #   lost      the machine is lost at a random moment under load; one command restores the archive on a new one
 #   backup    the restoration test finds archives that are damaged
 #   packages  both Debian packages: lintian, and what their purge leaves behind (root, lintian, debootstrap)
@@ -58,7 +59,7 @@ scrape) YEOLDA_BENCH_RESERVATIONS=${RESERVATIONS:-5000000} go test ./cloud/inter
 readings) YEOLDA_BENCH_READINGS=${READINGS:-50000000} go test ./cloud/internal/postgres -run '^$' -bench '^BenchmarkReadings$' -benchtime 1x -timeout 120m -v ;;
 page) promtool test rules deploy/prometheus/alerts_test.yml ;;
 disk) disk ;;
-upgrade) go test ./cloud/internal/postgres -count=1 -v -run '^TestUpgradeUnderLocks$' ;;
+upgrade) YEOLDA_BENCH_READINGS=${READINGS:-10000000} go test ./cloud/internal/postgres -count=1 -v -timeout 30m -run '^TestUpgrade(UnderLocks|PartitionsTables)$' ;;
 lost) YEOLDA_TEST_LOST_MACHINE=1 go test ./firmware-sim/e2e -count=1 -v -run '^TestLostMachine$' ;;
 backup) go test ./cloud/internal/archive -count=1 -v -run '^TestRestoreTestFindsABrokenArchive$' ;;
 packages) packages ;;

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -227,6 +228,7 @@ func TestPartitionsDoNotWaitForABackup(t *testing.T) {
 }
 
 // TestUpgradePartitionsTables partitions tables with rows while programs of the last release write and delete with their statements.
+// YEOLDA_BENCH_READINGS adds that many readings; the log has the longest time that a write took. deploy/README.md, Operations, has the figures.
 func TestUpgradePartitionsTables(t *testing.T) {
 	t.Parallel()
 	db := empty(t, 1)[0]
@@ -256,6 +258,16 @@ func TestUpgradePartitionsTables(t *testing.T) {
 	exec(t, db.Pool, `insert into branch (code) values ('gangnam')`)
 	exec(t, db.Pool, `insert into sensor_reading select b.id, '로비', $1::timestamptz - n * interval '1 hour', 20, 50 from branch b, generate_series(1, 2150) n`, now)
 	exec(t, db.Pool, `insert into door_event (branch_id, device, kind, at) select b.id, 'front_1', 'exit-pressed', $1::timestamptz - n * interval '1 hour' from branch b, generate_series(1, 8750) n`, now)
+	if text := os.Getenv("YEOLDA_BENCH_READINGS"); text != "" {
+		err := pgx.BeginFunc(t.Context(), db.Pool, func(tx pgx.Tx) error {
+			exec(t, tx, `set local statement_timeout = 0`)
+			exec(t, tx, `insert into sensor_reading select b.id, '현관', $1::timestamptz - n * interval '100 ms', 20, 50 from branch b, generate_series(1, $2::bigint) n`, now, text)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	// Rows that a wrong clock wrote.
 	exec(t, db.Pool, `insert into sensor_reading select b.id, '로비', $1, 20, 50 from branch b`, now.Add(900*day))
 	exec(t, db.Pool, `insert into door_event (branch_id, device, kind, at) select b.id, 'front_1', 'exit-pressed', $1 from branch b`, now.Add(900*day))
@@ -264,7 +276,7 @@ func TestUpgradePartitionsTables(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), stay)
 	defer cancel()
 	var writers sync.WaitGroup
-	written := make([]int, 2)
+	written, longest := make([]int, 2), make([]time.Duration, 2)
 	for i, sql := range []string{
 		`with relaxed as materialized (select set_config('synchronous_commit', 'off', true))
 			insert into sensor_reading (branch_id, location, at, celsius, humidity)
@@ -280,7 +292,10 @@ func TestUpgradePartitionsTables(t *testing.T) {
 				if i == 0 {
 					args = append(args, []float64{20}, []float64{50})
 				}
-				if _, err := old.Exec(context.WithoutCancel(ctx), sql, args...); err != nil {
+				began := time.Now()
+				_, err := old.Exec(context.WithoutCancel(ctx), sql, args...)
+				longest[i] = max(longest[i], time.Since(began))
+				if err != nil {
 					t.Errorf("write %d to table %d: %v", written[i], i, err)
 					return
 				}
@@ -302,17 +317,26 @@ func TestUpgradePartitionsTables(t *testing.T) {
 			}
 		}
 	})
+	began := time.Now()
 	if err := postgres.Migrate(t.Context(), db.Pool, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := db.KeepPartitions(t.Context(), now); err != nil {
-		t.Fatal(err)
+	t.Logf("migrated within %s", time.Since(began))
+	for { // while a vacuum of the new partition holds it, a call fails
+		_, _, err := db.KeepPartitions(t.Context(), now)
+		if err == nil {
+			break
+		}
+		if !strings.Contains(err.Error(), "55P03") {
+			t.Fatal(err)
+		}
 	}
 	reached := func() int { return one[int](t, db, `select count(*) from door_event where device like $1`, "new-%") }
 	for after := reached() + 20; reached() < after && ctx.Err() == nil; { // rows of another session: there is no event to wait for
 	}
 	cancel()
 	writers.Wait()
+	t.Logf("%d and %d writes, the longest took %s and %s", written[0], written[1], longest[0], longest[1])
 
 	if deleted > 3 { // those that expired during the test
 		t.Errorf("programs of the last release deleted %d rows", deleted)
