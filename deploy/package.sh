@@ -11,5 +11,6 @@ for ARCH in amd64 arm64; do
 	export ARCH BIN
 	mkdir -p "$BIN"
 	CGO_ENABLED=0 GOARCH=$ARCH go build -tags nodynamic -trimpath -ldflags "-s -w -X main.version=$VERSION" -o "$BIN/yeolda" ./cloud/cmd/yeolda
+	deploy/debdoc.sh yeolda "$BIN"
 	go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0 package -f deploy/nfpm.yaml -p deb -t "$out/"
 done

@@ -13,6 +13,7 @@ export VERSION
 export RELEASE_KEYS=${YEOLDA_RELEASE_KEYS:-release-keys}
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
+../debdoc.sh yeolda-agent "$stage"
 for target in ${TARGETS:-arm64:arm64 arm6:arm amd64:amd64}; do
 	export ARCH=${target%:*} STAGE=$stage
 	CGO_ENABLED=0 GOOS=linux GOARCH=${target#*:} GOARM=6 \

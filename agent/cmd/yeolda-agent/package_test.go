@@ -127,6 +127,19 @@ func TestInstallation(t *testing.T) {
 	}
 }
 
+// TestRemoval checks that a removal disables every unit that the installation enables.
+func TestRemoval(t *testing.T) {
+	t.Parallel()
+	_, enabled, _ := strings.Cut(maintainer(t, "postinst", "configure"), "systemctl enable --quiet ")
+	units, _, _ := strings.Cut(enabled, "\n")
+	if calls := maintainer(t, "prerm", "remove"); units == "" || !strings.Contains(calls, "systemctl disable --quiet "+units+"\n") {
+		t.Errorf("got the calls\n%s\nwant %s disabled", calls, units)
+	}
+	if calls := maintainer(t, "prerm", "upgrade"); calls != "" {
+		t.Errorf("an upgrade calls\n%s", calls)
+	}
+}
+
 // TestPurge checks that nothing remains that could open the way into a branch.
 func TestPurge(t *testing.T) {
 	t.Parallel()
@@ -154,7 +167,7 @@ func TestPackageContents(t *testing.T) {
 			t.Errorf("%s is missing", want)
 		}
 	}
-	for _, source := range regexp.MustCompile(`src: ([a-z0-9.-]+)`).FindAllStringSubmatch(string(text), -1) {
+	for _, source := range regexp.MustCompile(`src: ([a-z0-9./-]+)`).FindAllStringSubmatch(string(text), -1) {
 		if _, err := os.Stat(filepath.Join(packaging, source[1])); err != nil {
 			t.Error(err)
 		}
