@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	doctorLock = 0x79656f6c_000a
+	doctorLock = 0x79656f6c_000d
 	// doctorInterval is the interval at which it is checked whether the installation has to be examined.
 	doctorInterval = time.Minute
 )

@@ -60,8 +60,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return every(groupCtx, linkEvery, s.link) })
 	group.Go(func() error { return every(groupCtx, alertInterval, s.sweepAlerts) })
 	group.Go(func() error { return every(groupCtx, doorDayInterval, s.putDoorDays) })
-	group.Go(func() error { return every(groupCtx, retentionEvery, s.forget) })
-	group.Go(func() error { return every(groupCtx, partitionInterval, s.keepPartitions) })
+	group.Go(func() error { return every(groupCtx, retentionEvery, s.retain) })
 	group.Go(func() error { return every(groupCtx, proofInterval, s.prove) })
 	group.Go(func() error { return every(groupCtx, doctorInterval, s.examine) })
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {

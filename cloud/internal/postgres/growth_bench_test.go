@@ -215,9 +215,7 @@ func TestLastReadingOfASilentSensor(t *testing.T) {
 	db := growing(t)
 	now := time.Now().Truncate(time.Microsecond)
 	for _, age := range []time.Duration{0, 20 * day, 40 * day} {
-		if _, _, err := db.KeepPartitions(t.Context(), now.Add(-age)); err != nil {
-			t.Fatal(err)
-		}
+		keep(t, db, now.Add(-age))
 		put(t, db, now.Add(-age))
 	}
 	exec(t, db.Pool, `update sensor_reading set location = '복도' where at < $1`, now)

@@ -35,6 +35,21 @@ func put(t *testing.T, db *postgres.DB, at time.Time) {
 	exec(t, db.Pool, `insert into door_event (branch_id, device, kind, at) select id, 'front_1', 'forced', $1 from branch`, at)
 }
 
+// keep keeps the partitions. A call fails while a vacuum, for instance, holds a table; it is repeated.
+func keep(t *testing.T, db *postgres.DB, now time.Time) (dropped []string) {
+	t.Helper()
+	for {
+		_, gone, err := db.KeepPartitions(t.Context(), now)
+		dropped = append(dropped, gone...)
+		if err == nil {
+			return dropped
+		}
+		if !strings.Contains(err.Error(), "55P03") {
+			t.Fatal(err)
+		}
+	}
+}
+
 // one returns the only value of a query.
 func one[T any](t *testing.T, db *postgres.DB, sql string, args ...any) (value T) {
 	t.Helper()
@@ -53,11 +68,7 @@ func TestPartitionsFollowTheClock(t *testing.T) {
 	var put3 []time.Time
 	dropped := 0
 	for now := today.Add(-430 * day); !now.After(today); now = now.Add(3 * day) {
-		_, gone, err := db.KeepPartitions(t.Context(), now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		dropped += len(gone)
+		dropped += len(keep(t, db, now))
 		put(t, db, now)
 		put3 = append(put3, now)
 		for table, kept := range map[string]struct{ atLeast, atMost time.Duration }{
@@ -96,16 +107,14 @@ func TestPartitionsKeepYoungRows(t *testing.T) {
 	t.Parallel()
 	db := growing(t)
 	now := time.Now()
-	if _, _, err := db.KeepPartitions(t.Context(), now.Add(-80*day)); err != nil {
-		t.Fatal(err)
-	}
+	keep(t, db, now.Add(-80*day))
 	for i := range 5 { // at the places of the expired rows
 		put(t, db, now.Add(-80*day+time.Duration(i)*time.Second))
 	}
 	put(t, db, now.Add(-10*366*day)) // in the rest
 	for range 2 {
-		if _, gone, err := db.KeepPartitions(t.Context(), now.Add(300*day)); err != nil || len(gone) != 0 {
-			t.Fatalf("with a clock that is wrong by 300 days: dropped %v, %v", gone, err)
+		if gone := keep(t, db, now.Add(300*day)); len(gone) != 0 {
+			t.Fatalf("with a clock that is wrong by 300 days: dropped %v", gone)
 		}
 	}
 	// The statement of an earlier release deletes by ctid, which rows of all partitions share.
@@ -139,9 +148,7 @@ func TestRowsOutsideOfPartitions(t *testing.T) {
 	exec(t, db.Pool, `update alert set ended_at = since, closed_at = since`)
 	full := now.Add(14 * day)
 	exec(t, db.Pool, `insert into sensor_reading select b.id, '로비', $1::timestamptz + n * interval '1 ms', 20, 50 from branch b, generate_series(1, 10001) n`, full)
-	if _, _, err := db.KeepPartitions(t.Context(), now); err != nil {
-		t.Fatal(err)
-	}
+	keep(t, db, now)
 	for sql, want := range map[string]int{
 		`select count(*) from sensor_reading where $1`:                                            10_003,
 		`select count(*) from sensor_reading_rest where $1`:                                       10_002, // of a full week, and of a far time
@@ -160,9 +167,7 @@ func TestRowsOutsideOfPartitions(t *testing.T) {
 	}
 	// A later clock: everything expires, also what has no partition.
 	exec(t, db.Pool, `update sensor_reading_rest set at = at - interval '2000 days'`)
-	if _, _, err := db.KeepPartitions(t.Context(), now); err != nil {
-		t.Fatal(err)
-	}
+	keep(t, db, now)
 	if n := one[int](t, db, `select count(*) from sensor_reading where $1`, true); n != 1 {
 		t.Errorf("%d readings, want the one of today", n)
 	}
@@ -172,9 +177,7 @@ func TestReplicasKeepPartitionsAtOnce(t *testing.T) {
 	t.Parallel()
 	db := growing(t)
 	now := time.Now()
-	if _, _, err := db.KeepPartitions(t.Context(), now.Add(-400*day)); err != nil {
-		t.Fatal(err)
-	}
+	keep(t, db, now.Add(-400*day))
 	put(t, db, now)
 	var group sync.WaitGroup
 	for range 4 {
@@ -185,9 +188,7 @@ func TestReplicasKeepPartitionsAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if _, _, err := db.KeepPartitions(t.Context(), now); err != nil {
-		t.Fatal(err)
-	}
+	keep(t, db, now)
 	if problems, err := postgres.DiagnosePartitions(t.Context(), db.Pool, now); err != nil || len(problems) > 0 {
 		t.Errorf("partitions: %v %v", problems, err)
 	}
@@ -201,9 +202,7 @@ func TestPartitionsDoNotWaitForABackup(t *testing.T) {
 	t.Parallel()
 	db := growing(t)
 	now := time.Now()
-	if _, _, err := db.KeepPartitions(t.Context(), now.Add(-400*day)); err != nil {
-		t.Fatal(err)
-	}
+	keep(t, db, now.Add(-400*day))
 	err := db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
 		exec(t, tx, `lock table sensor_reading in access share mode`)
 		if _, _, err := db.KeepPartitions(ctx, now); err == nil || !strings.Contains(err.Error(), "55P03") {
@@ -219,9 +218,7 @@ func TestPartitionsDoNotWaitForABackup(t *testing.T) {
 	if err != nil || len(problems) != 2 || problems[0].Table != "sensor_reading" || problems[1].Table != "sensor_reading" {
 		t.Errorf("before the next call: %v %v, want missing and expired partitions of readings only", problems, err)
 	}
-	if _, _, err := db.KeepPartitions(t.Context(), now); err != nil {
-		t.Fatal(err)
-	}
+	keep(t, db, now)
 	if n := one[int](t, db, `select count(*) from sensor_reading_rest where $1`, true); n != 0 {
 		t.Errorf("%d readings have no partition after the backup", n)
 	}
@@ -322,15 +319,7 @@ func TestUpgradePartitionsTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("migrated within %s", time.Since(began))
-	for { // while a vacuum of the new partition holds it, a call fails
-		_, _, err := db.KeepPartitions(t.Context(), now)
-		if err == nil {
-			break
-		}
-		if !strings.Contains(err.Error(), "55P03") {
-			t.Fatal(err)
-		}
-	}
+	keep(t, db, now)
 	reached := func() int { return one[int](t, db, `select count(*) from door_event where device like $1`, "new-%") }
 	for after := reached() + 20; reached() < after && ctx.Err() == nil; { // rows of another session: there is no event to wait for
 	}
@@ -388,9 +377,7 @@ func TestServiceKeepsPartitionsOfTheOwner(t *testing.T) {
 	t.Cleanup(service.Close)
 	now := time.Now()
 	for _, at := range []time.Time{now.Add(-400 * day), now} {
-		if _, _, err := (&postgres.DB{Pool: service}).KeepPartitions(t.Context(), at); err != nil {
-			t.Fatal(err)
-		}
+		keep(t, &postgres.DB{Pool: service}, at)
 	}
 	exec(t, service, `insert into branch (code) values ('gangnam')`)
 	put(t, &postgres.DB{Pool: service}, now)

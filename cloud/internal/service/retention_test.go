@@ -65,3 +65,42 @@ func TestNamesAreForgottenInTime(t *testing.T) {
 		t.Errorf("%d won, %d contacts, %d entries in the audit log: %v", won, contacts, entries, err)
 	}
 }
+
+// The running service drops expired partitions, creates those of the next weeks, and deletes expired door requests.
+func TestGrowingTablesAreKept(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, func(set *config.Settings) {
+		db, err := postgres.Open(t.Context(), set.Database.URL, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, sql := range []string{
+			`drop table sensor_reading_first`,
+			`select partition_add('sensor_reading', now() - interval '120 days'), partition_add('sensor_reading', now() - interval '80 days')`,
+			`insert into branch (code) values ('old')`,
+			`insert into sensor_reading select id, age || ' days', now() - age * interval '1 day', 20, 50 from branch, unnest('{80,120}'::int[]) age where code = 'old'`,
+			`insert into door_request (id, branch_id, requested_by, kind, device, devices, state, created_at, finished_at)
+				select gen_random_uuid(), id, 'admin:hq', 'front', age || ' days', '{front_1}', 'SUCCESS', at, at
+				from branch, unnest('{360,370}'::int[]) age, lateral (select now() - age * interval '1 day' as at) t where code = 'old'`,
+		} {
+			if _, err := db.Pool.Exec(t.Context(), sql); err != nil {
+				t.Fatalf("%s: %v", sql, err)
+			}
+		}
+	})
+	want := []string{"360 days", "80 days", "true"}
+	var got []string
+	for deadline := time.Now().Add(20 * time.Second); !slices.Equal(got, want) && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		err := s.DB.Pool.QueryRow(t.Context(), `
+			select array(select r.device from door_request r join branch b on b.id = r.branch_id where b.code = $1)
+			    || array(select r.location from sensor_reading r join branch b on b.id = r.branch_id where b.code = $1)
+			    || array[(max(ends) > now() + interval '28 days')::text] from partition_list where parent = 'sensor_reading'`, "old").Scan(&got)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("kept requests and readings, and partitions ahead: %q, want %q", got, want)
+	}
+}
