@@ -150,7 +150,8 @@ func (p *page) date(name, day string) {
 func (p *page) download(button string) (name, content string) {
 	p.t.Helper()
 	dir := p.t.TempDir()
-	_, err := chromedp.CallBrowser(p.ctx, downloads.SetDownloadBehavior, downloads.SetDownloadBehaviorParams{Behavior: downloads.SetDownloadBehaviorBehaviorAllow, DownloadPath: dir})
+	_, err := chromedp.CallBrowser(p.ctx, downloads.SetDownloadBehavior, downloads.SetDownloadBehaviorParams{
+		Behavior: downloads.SetDownloadBehaviorBehaviorAllow, DownloadPath: dir, BrowserContextID: chromedp.FromContext(p.ctx).BrowserContextID})
 	if err != nil {
 		p.t.Fatal(err)
 	}

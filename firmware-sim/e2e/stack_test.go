@@ -48,6 +48,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+		defer func() { stopBrowser() }()
 		return m.Run()
 	}())
 }

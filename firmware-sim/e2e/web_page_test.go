@@ -50,24 +50,42 @@ func chromium(t testing.TB) {
 	t.Skip(missing)
 }
 
-// newPage starts a separate browser in Korean with one tab on a phone's screen.
+// sharedBrowser starts the browser of all pages, in Korean. Its start costs more processor time than a short test, and users of
+// one browser share nothing if each has a browser context of its own.
+var sharedBrowser = sync.OnceValues(func() (context.Context, error) {
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("lang", "ko-KR"), chromedp.Flag("accept-lang", "ko-KR,ko"))
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewContext(allocator)
+	stopBrowser = func() { cancel(); stop() }
+	return ctx, chromedp.Do(ctx)
+})
+
+// stopBrowser stops the shared browser, if it was started.
+var stopBrowser = func() {}
+
+// newPage opens a tab for a user, on a phone's screen.
 func newPage(t testing.TB, base string) *page {
 	t.Helper()
 	chromium(t)
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("lang", "ko-KR"), chromedp.Flag("accept-lang", "ko-KR,ko"))
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(stop)
-	ctx, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(cancel)
-	return watched(t, ctx, base)
+	browser, err := sharedBrowser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newUser(t, browser, base)
 }
 
-// another opens a tab for another user. It shares neither cookies nor storage with the first.
+// another opens a tab for another user.
 func (p *page) another(t testing.TB) *page {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(p.ctx, chromedp.WithNewBrowserContext())
+	return newUser(t, p.ctx, p.base)
+}
+
+// newUser opens a tab that shares neither cookies nor storage with any other.
+func newUser(t testing.TB, browser context.Context, base string) *page {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	return watched(t, ctx, p.base)
+	return watched(t, ctx, base)
 }
 
 func watched(t testing.TB, ctx context.Context, base string) *page {
