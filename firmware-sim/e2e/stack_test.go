@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +28,10 @@ import (
 var bin, template string
 
 func TestMain(m *testing.M) {
+	// Tests here mostly wait for other programs, two minutes in one of them; -parallel on the command line has priority.
+	if err := flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+1)); err != nil {
+		panic(err) // package testing has the flag
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "yeolda-e2e-")
 		if err != nil {
