@@ -87,7 +87,7 @@ func TestFleet(t *testing.T) {
 	t.Logf("at rest the simulator takes %d MiB and %.1f %% of a core", resident(t, s.PID(world.Simulator))>>10, 100*(simulatorNow-simulator).Seconds()/rest.Seconds())
 
 	took, failed := unlockAt(t, s, n, 50, 20*time.Second)
-	t.Logf("50 unlocks a second: %d, p50 %s, p99 %s, slowest %s, not opened %d", len(took), took[len(took)/2], took[len(took)*99/100], took[len(took)-1], failed)
+	t.Logf("50 unlocks a second: %d, p50 %s, p99 %s, slowest %s, not opened %d", len(took), took[len(took)/2], took[len(took)*99/100], took[len(took)-1], len(failed))
 
 	if err := s.Signal(world.Service, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func sessions(t *testing.T, s *world.Stack, n int) {
 }
 
 // unlockAt opens front doors of the whole fleet at a steady rate and returns the sorted times from press to result.
-func unlockAt(t *testing.T, s *world.Stack, branches, rate int, length time.Duration) (took []time.Duration, failed int) {
+func unlockAt(t *testing.T, s *world.Stack, branches, rate int, length time.Duration) (took []time.Duration, failed []refusal) {
 	t.Helper()
 	hq := newBrowser(t, s)
 	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
@@ -202,12 +202,13 @@ func unlockAt(t *testing.T, s *world.Stack, branches, rate int, length time.Dura
 		<-tick.C
 		presses.Go(func() {
 			began := time.Now()
-			ok := pressAs(t.Context(), hq, fmt.Sprintf("load-%04d", 1+n*7%branches))
+			branch := fmt.Sprintf("load-%04d", 1+n*7%branches)
+			reason := pressAs(t.Context(), hq, branch)
 			mu.Lock()
 			defer mu.Unlock()
 			took = append(took, time.Since(began))
-			if !ok {
-				failed++
+			if reason != "" {
+				failed = append(failed, refusal{branch, reason, time.Since(began)})
 			}
 		})
 	}
@@ -216,15 +217,31 @@ func unlockAt(t *testing.T, s *world.Stack, branches, rate int, length time.Dura
 	return took, failed
 }
 
-func pressAs(ctx context.Context, staff *browser, branch string) bool {
+// A refusal is a press that opened no door.
+type refusal struct {
+	branch, reason string
+	after          time.Duration
+}
+
+// pressAs opens the front door of a branch, and returns the reason if it stays closed.
+func pressAs(ctx context.Context, staff *browser, branch string) string {
 	got, err := send(ctx, staff.http, staff.api, http.MethodPost, "/admin/door/v2/unlock/"+branch+"/front", nil)
-	if err != nil || got.status != http.StatusOK {
-		return false
+	if err != nil {
+		return err.Error()
+	}
+	if got.status != http.StatusOK {
+		return got.body
 	}
 	_, id, _ := strings.Cut(string(got.data), `"requestId":"`)
 	id, _, _ = strings.Cut(id, `"`)
 	got, err = send(ctx, staff.http, staff.api, http.MethodGet, "/admin/door/v2/unlock/subscribe?requestId="+id, nil)
-	return err == nil && strings.Contains(got.body, `"SUCCESS"`)
+	if err != nil {
+		return err.Error()
+	}
+	if !strings.Contains(got.body, `"SUCCESS"`) {
+		return got.body
+	}
+	return ""
 }
 
 // fleetLog returns the file that YEOLDA_TEST_FLEET_LOG names.

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,7 +59,7 @@ func TestWaves(t *testing.T) {
 		return found != nil && found[1] == strconv.Itoa(n)
 	})
 	took, failed := unlockAt(t, s, n, 5, 10*time.Second)
-	t.Logf("before: %d presses, p50 %s, slowest %s, %d not opened", len(took), took[len(took)/2], took[len(took)-1], failed)
+	t.Logf("before: %d presses, p50 %s, slowest %s, %d not opened", len(took), took[len(took)/2], took[len(took)-1], len(failed))
 	hq := staff(t, s)
 	for _, c := range []struct {
 		what string
@@ -71,10 +70,11 @@ func TestWaves(t *testing.T) {
 	} {
 		began := time.Now()
 		hq.must("POST", "/v2/admin/agents/rollout", c.body, nil)
-		pressed := make(chan string, 1)
+		pressed := make(chan []refusal, 1)
 		go func() {
 			took, failed := unlockAt(t, s, n, 5, 30*time.Second)
-			pressed <- fmt.Sprintf("%d presses, p50 %s, slowest %s, %d not opened", len(took), took[len(took)/2], took[len(took)-1], failed)
+			t.Logf("%s: %d presses, p50 %s, slowest %s, %d not opened", c.what, len(took), took[len(took)/2], took[len(took)-1], len(failed))
+			pressed <- failed
 		}()
 		var shown string
 		await(c.what+" stop", func() bool {
@@ -83,11 +83,17 @@ func TestWaves(t *testing.T) {
 			}
 			return strings.Contains(shown, ": stopped, wave 1 of 3")
 		})
-		states := map[string]int{}
-		for _, row := range regexp.MustCompile(`(?m)^agent-load-\S+\s+\S+\s+\d+\s+(\S+)`).FindAllStringSubmatch(shown, -1) {
-			states[row[1]]++
+		states, tried := map[string]int{}, map[string]bool{}
+		for _, row := range regexp.MustCompile(`(?m)^agent-\S+\s+(\S+)\s+\d+\s+(\S+)`).FindAllStringSubmatch(shown, -1) {
+			states[row[2]]++
+			tried[row[1]] = row[2] != "waiting"
 		}
-		t.Logf("%s: stopped after %s, agents %v, %s", c.what, time.Since(began).Round(time.Second), states, <-pressed)
+		t.Logf("%s: stopped after %s, agents %v", c.what, time.Since(began).Round(time.Second), states)
+		for _, f := range <-pressed {
+			if !tried[f.branch] {
+				t.Errorf("%s: the door of %s stayed closed for %s, want it open: its agent waits for its wave; %s", c.what, f.branch, f.after, f.reason)
+			}
+		}
 		all := states["waiting"] + states["failed"] + states["reverted"]
 		if first := (all + 99) / 100; all < n || states["waiting"] != all-first {
 			t.Errorf("%s: agents %v, want %d failed or reverted and the others waiting", c.what, states, first)
