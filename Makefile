@@ -112,13 +112,14 @@ fleet: ## measure one service with so many light agents (FLEET) and write docs/p
 # shown too, with its date, so PARTS= makes a report with the figures of the last bench and mutation.
 PARTS ?= bench mutation
 
-proof: ## the report anyone can re-run: bench, mutation (PARTS), simulations, race and soak (SOAK=15m, SEED to repeat one)
+# POOL is another set of brokers for the soak: mosquittos (two) or embedded (those of three replicas). Its part is kept beside the others.
+proof: ## the report anyone can re-run: bench, mutation (PARTS), simulations, race and soak (SOAK=15m, SEED to repeat one, POOL)
 	@deploy/demo/install.sh
 	@mkdir -p $(BIN) docs/proof/parts
 	@go build -o $(BIN)/ ./firmware-sim/cmd/yeolda-proof
 	@$(if $(filter bench,$(PARTS)),go run ./firmware-sim/cmd/yeolda-bench -json docs/proof/parts/bench.json)
 	@$(if $(filter mutation,$(PARTS)),$(MAKE) --no-print-directory mutation)
-	@$(BIN)/yeolda-proof -for $(or $(SOAK),15m) $(if $(SEED),-seed $(SEED))
+	@$(BIN)/yeolda-proof -for $(or $(SOAK),15m) $(if $(SEED),-seed $(SEED)) $(if $(POOL),-pool $(POOL))
 
 torture: ## crash the payment side at each of its 65 points RUNS (default 20) times and print the table
 	@mkdir -p $(BIN)

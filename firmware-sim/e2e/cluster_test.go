@@ -191,7 +191,7 @@ func (c *cluster) connect(t *testing.T, address, branch, clientID string) *paho.
 // mayPublish asks the broker whether the agent of a branch, which must not be connected, may publish to a topic.
 func (c *cluster) mayPublish(t *testing.T, branch, topic string) bool {
 	t.Helper()
-	answer, err := c.connect(t, c.AgentPort, branch, "test-"+branch).Publish(t.Context(), &paho.Publish{Topic: topic, QoS: 1})
+	answer, err := c.connect(t, c.Brokers[0].Agents, branch, "test-"+branch).Publish(t.Context(), &paho.Publish{Topic: topic, QoS: 1})
 	if answer == nil {
 		t.Fatal(err)
 	}

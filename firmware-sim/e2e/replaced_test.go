@@ -59,7 +59,7 @@ func TestReplacedPi(t *testing.T) {
 	demoKeys := []ed25519.PublicKey{ed25519.NewKeyFromSeed(seed[:]).Public().(ed25519.PublicKey)}
 	plan := hardware.Plan{Doors: []hardware.DoorPlan{{Device: "front_1"}, {Device: "room_1"}, {Device: "room_2"}}}
 	const old = "agent-jamsil"
-	before := runPi(t, plan, branch.Config{Branch: "jamsil", Broker: broker, Password: old + "-demo", GrantKeys: demoKeys, Settings: jamsilSettings})
+	before := runPi(t, plan, branch.Config{Branch: "jamsil", Brokers: []*url.URL{broker}, Password: old + "-demo", GrantKeys: demoKeys, Settings: jamsilSettings})
 	until(t, "the settings of the old Pi are in the service", func() bool { return settingsState(t, s, old) == "in-use" })
 	hq := staff(t, s)
 	press := func(door string) bool {
@@ -94,7 +94,7 @@ func TestReplacedPi(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runPi(t, plan, branch.Config{Branch: c.Branch, Broker: broker, Username: c.Username, Password: c.Password, Key: c.Key, GrantKeys: c.GrantKeys, Blank: true})
+	runPi(t, plan, branch.Config{Branch: c.Branch, Brokers: []*url.URL{broker}, Username: c.Username, Password: c.Password, Key: c.Key, GrantKeys: c.GrantKeys, Blank: true})
 	for _, door := range []string{"front", "room/1", "room/2"} {
 		until(t, door+" opens again", func() bool { return press(door) })
 	}

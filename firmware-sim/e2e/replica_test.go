@@ -69,7 +69,7 @@ func TestReplicas(t *testing.T) {
 		}
 		// The broker rejects the client id of another branch. Otherwise it would disconnect gangnam's agent, which would
 		// not reconnect.
-		c.connect(t, c.AgentPort, "jamsil", "agent-gangnam")
+		c.connect(t, c.Brokers[0].Agents, "jamsil", "agent-gangnam")
 		if got, _ := guest[1].open("gangnam", "room", key); got.Status != "SUCCESS" {
 			t.Errorf("gangnam: %+v", got)
 		}
@@ -146,9 +146,9 @@ func TestFailures(t *testing.T) {
 		l.recovers(t, time.Now(), recovery)
 	}
 	t.Log("kill -9 of Mosquitto")
-	c.signal(c.Mosquitto, syscall.SIGKILL)
+	c.signal(c.Brokers[0].Process, syscall.SIGKILL)
 	time.Sleep(2 * time.Second) // the fault itself
-	c.start(c.Mosquitto)
+	c.start(c.Brokers[0].Process)
 	l.recovers(t, time.Now(), recovery)
 
 	away := outage(t)

@@ -34,15 +34,15 @@ func Soak(ctx context.Context, w *world.World, options soak.Options) (part.Part,
 		return part.Part{}, seen, err
 	}
 	p := part.Part{
-		Name: "soak", Title: "Random soak", Machine: part.Machine(), Began: began.UTC().Truncate(time.Second),
-		Repeat: fmt.Sprintf("make proof PARTS= SOAK=%s SEED=%d", options.For, options.Seed),
+		Name: name(w.Pool), Title: "Random soak, " + w.Pool.String(), Machine: part.Machine(), Began: began.UTC().Truncate(time.Second),
+		Repeat: repeat(w.Pool, options),
 		Checks: check.All(&seen),
 	}
 	linearizable(&p, linear.Check(&seen, world.HoldTTL, decideTimeout))
 	p.Took = time.Since(began).Seconds()
 	p.Figures = slices.Concat(figures(&seen, options), p.Figures, speeds(timed(&seen, latencies)))
 	p.Series = series(&seen, latencies)
-	p.Notes = notes(&seen, len(w.Branches), options)
+	p.Notes = notes(&seen, w.Pool, len(w.Branches), options)
 	return p, seen, nil
 }
 
@@ -61,10 +61,30 @@ func linearizable(p *part.Part, r linear.Result) {
 	)
 }
 
-func notes(r *record.Record, branches int, options soak.Options) []string {
+// name returns the name of a soak's part. Soaks of different pools are kept beside each other.
+func name(pool world.Pool) string {
+	if pool == world.Mosquitto {
+		return "soak"
+	}
+	return "soak-" + string(pool)
+}
+
+func repeat(pool world.Pool, options soak.Options) string {
+	command := fmt.Sprintf("make proof PARTS= SOAK=%s SEED=%d", options.For, options.Seed)
+	if pool != world.Mosquitto {
+		command += " POOL=" + string(pool)
+	}
+	return command
+}
+
+func notes(r *record.Record, pool world.Pool, branches int, options soak.Options) []string {
+	intruder := "an intruder with the service's password at the broker but without its signing key"
+	if pool == world.Embedded {
+		intruder = "no intruder with the password of a broker, because embedded brokers have none on any disk"
+	}
 	return []string{
-		fmt.Sprintf("Seed %d. Two replicas of the service (one host clock in UTC, one in America/New_York), PostgreSQL, Mosquitto, the providers and %d simulated branches, each a process of its own; %d concurrent customers and %d administrators, a partner channel, an intruder with the service's password at the broker but without its signing key, a Pi without hardware beside the agent of one branch, and a thief with a stolen standby credential of another, who claims and reports every request. Holds expire after %s and deposits are due in %s, so that many of them end. The seed decides what actors intend and when faults occur; threads and sockets do not depend on it, so the same seed does not repeat the history.",
-			options.Seed, branches, options.Customers, options.Admins, world.HoldTTL, world.DepositDue),
+		fmt.Sprintf("Seed %d. The service as %s (host clocks in UTC and America/New_York), PostgreSQL, the providers and %d simulated branches, each a process of its own; %d concurrent customers and %d administrators, a partner channel, %s, a Pi without hardware beside the agent of one branch, and a thief with a stolen standby credential of another, who claims and reports every request. Holds expire after %s and deposits are due in %s, so that many of them end. The seed decides what actors intend and when faults occur; threads and sockets do not depend on it, so the same seed does not repeat the history.",
+			options.Seed, pool, branches, options.Customers, options.Admins, intruder, world.HoldTTL, world.DepositDue),
 		"Triggers of the proof record the versions of reservations in the transactions that change them; their times are those of the commits. Where a rule compares a moment seen by a client with one of the database, 2 s are allowed for, and what changed in that time is not judged.",
 		"Set aside: D4 and D9, presses within one second before a kill of PostgreSQL (door requests and results, all but the grant, are committed without waiting for the disk, so such a crash may lose the newest); D6, locks whose line did not work (relay-dead) when they had to be released; D7, pulses of an agent that lost power before it could report the request; M2, orders that the service itself has marked for manual review; M7, a cancellation that was sent again with an idempotency key to which the provider has already answered, so that it repeats its answer.",
 		"Not in this run, and shown by make torture: a full disk, the refund that the customer's bank sends back, and the reversal of a deposit. The exact edges of times (a second before and after) are shown by the tests that the rules name.",

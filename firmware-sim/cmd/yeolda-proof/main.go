@@ -32,6 +32,7 @@ type options struct {
 	soak       soak.Options
 	branches   int
 	keep       string
+	pool       world.Pool
 	reportOnly bool
 	simulate   bool
 }
@@ -44,10 +45,15 @@ func main() {
 	flag.IntVar(&o.soak.Customers, "customers", 32, "at once")
 	flag.IntVar(&o.soak.Admins, "administrators", 5, "at once")
 	flag.IntVar(&o.branches, "branches", 20, "simulated, with an agent each")
+	flag.StringVar((*string)(&o.pool), "pool", "", "run the soak with another pool of brokers, and nothing else: mosquittos (two) or embedded (of three replicas)")
 	flag.StringVar(&o.keep, "keep", "", "keep the record and the programs' log in this directory")
 	flag.BoolVar(&o.reportOnly, "report-only", false, "only write the report of the stored parts")
 	flag.BoolVar(&o.simulate, "simulate", true, "run the deterministic simulations and the formal model first")
 	flag.Parse()
+	if !o.pool.Valid() {
+		fmt.Fprintf(os.Stderr, "yeolda-proof: there is no pool %q\n", o.pool)
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	misses, err := run(ctx, o)
 	stop()
@@ -62,7 +68,7 @@ func main() {
 }
 
 func run(ctx context.Context, o options) (misses int, err error) {
-	if !o.reportOnly && o.simulate {
+	if !o.reportOnly && o.simulate && o.pool == world.Mosquitto {
 		simulated, err := simulation.Run(ctx, o.root)
 		if err != nil {
 			return 0, err
@@ -93,7 +99,7 @@ func measure(ctx context.Context, o options) (err error) {
 	}
 	fmt.Printf("yeolda-proof: seed %d, soak of %s, %d branches\n", o.soak.Seed, o.soak.For, o.branches)
 	o.soak.Say = func(format string, args ...any) { fmt.Printf("yeolda-proof: "+format+"\n", args...) }
-	w, err := world.Start(ctx, world.Options{Root: o.root, Branches: o.branches})
+	w, err := world.Start(ctx, world.Options{Root: o.root, Branches: o.branches, Pool: o.pool})
 	if err != nil {
 		return err
 	}
@@ -103,14 +109,16 @@ func measure(ctx context.Context, o options) (err error) {
 		}
 		err = errors.Join(err, w.Close())
 	}()
-	race, err := contend.Run(ctx, w, contend.Slots)
-	if err != nil {
-		return fmt.Errorf("race: %w", err)
+	if o.pool == world.Mosquitto {
+		race, err := contend.Run(ctx, w, contend.Slots)
+		if err != nil {
+			return fmt.Errorf("race: %w", err)
+		}
+		if err := part.Write(o.root, race); err != nil {
+			return err
+		}
+		o.soak.Say("race: %s of %d slots with exactly one winner", race.Figures[0].Text(), contend.Slots)
 	}
-	if err := part.Write(o.root, race); err != nil {
-		return err
-	}
-	o.soak.Say("race: %s of %d slots with exactly one winner", race.Figures[0].Text(), contend.Slots)
 	soaked, seen, err := proof.Soak(ctx, w, o.soak)
 	if o.keep != "" {
 		err = errors.Join(err, keepRecord(&seen, filepath.Join(o.keep, "record.json")))

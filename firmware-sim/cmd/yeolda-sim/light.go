@@ -11,7 +11,6 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -32,7 +31,7 @@ func (c *fleetCommand) runLight(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	brokers, err := c.brokers(ctx)
+	brokers, err := c.resolved(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,15 +67,13 @@ func (c *fleetCommand) runLight(ctx context.Context) error {
 	return g.Wait()
 }
 
-// brokers returns the brokers of a pool, or the only one.
-func (c *fleetCommand) brokers(ctx context.Context) (brokers []netip.AddrPort, err error) {
-	for addr := range strings.SplitSeq(c.MQTTAddr, ",") {
-		one := c.connection
-		one.MQTTAddr = addr
-		broker, err := one.broker()
-		if err != nil {
-			return nil, err
-		}
+// resolved returns the IPv4 addresses of the brokers, each once.
+func (c *fleetCommand) resolved(ctx context.Context) (addresses []netip.AddrPort, err error) {
+	brokers, err := c.brokers()
+	if err != nil {
+		return nil, err
+	}
+	for _, broker := range brokers {
 		if broker.Scheme != "mqtt" {
 			return nil, errors.New("light agents use mqtt:// only")
 		}
@@ -84,11 +81,11 @@ func (c *fleetCommand) brokers(ctx context.Context) (brokers []netip.AddrPort, e
 		if err != nil {
 			return nil, err
 		}
-		if !slices.Contains(brokers, address) {
-			brokers = append(brokers, address)
+		if !slices.Contains(addresses, address) {
+			addresses = append(addresses, address)
 		}
 	}
-	return brokers, nil
+	return addresses, nil
 }
 
 // resolve returns the IPv4 address of a broker.

@@ -51,13 +51,18 @@ func TestSettings(t *testing.T) {
 	t.Setenv("YEOLDA_SIM_ADDR", "127.0.0.1:9999")
 	t.Setenv("YEOLDA_MQTT_ADDR", "0.0.0.0:2883")
 	c, _ = parse(t)
-	if broker, err := c.Run.broker(); err != nil || broker.String() != "mqtt://127.0.0.1:2883" || c.Run.Addr != "127.0.0.1:9999" {
-		t.Errorf("panel %s, broker %v (%v)", c.Run.Addr, broker, err)
+	if brokers, err := c.Run.brokers(); err != nil || len(brokers) != 1 || brokers[0].String() != "mqtt://127.0.0.1:2883" || c.Run.Addr != "127.0.0.1:9999" {
+		t.Errorf("panel %s, brokers %v (%v)", c.Run.Addr, brokers, err)
+	}
+	t.Setenv("YEOLDA_MQTT_ADDR", "127.0.0.1:1883,127.0.0.2:1883")
+	c, _ = parse(t)
+	if brokers, err := c.Run.brokers(); err != nil || len(brokers) != 2 || brokers[1].String() != "mqtt://127.0.0.2:1883" {
+		t.Errorf("brokers of a pool %v (%v)", brokers, err)
 	}
 	t.Setenv("YEOLDA_BROKER_URL", "mqtts://broker.example:8883")
 	c, command = parse(t, "fleet", "--agents", "3")
-	if broker, err := c.Fleet.broker(); err != nil || broker.Host != "broker.example:8883" || command != "fleet" || c.Fleet.Agents != 3 {
-		t.Errorf("%s: broker %v (%v)", command, broker, err)
+	if brokers, err := c.Fleet.brokers(); err != nil || len(brokers) != 1 || brokers[0].Host != "broker.example:8883" || command != "fleet" || c.Fleet.Agents != 3 {
+		t.Errorf("%s: brokers %v (%v)", command, brokers, err)
 	}
 }
 
@@ -75,7 +80,7 @@ func start(t *testing.T, cloud *cloudtest.Cloud, sites []fleetconfig.Branch, cha
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ready.json")
 	p := program{
-		connection: connection{Addr: "127.0.0.1:0", BrokerURL: cloud.URL, GrantKey: demoGrantKey(), ReadyFile: file},
+		connection: connection{Addr: "127.0.0.1:0", BrokerURL: cloud.URL.String(), GrantKey: demoGrantKey(), ReadyFile: file},
 		sites:      sites, log: slog.New(slog.DiscardHandler), agentLog: slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {

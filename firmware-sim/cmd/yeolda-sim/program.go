@@ -16,7 +16,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
+	"unicode"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,11 +31,11 @@ import (
 
 // connection holds the settings that all commands share.
 type connection struct {
-	Addr      string   `env:"YEOLDA_SIM_ADDR" default:"127.0.0.1:8070" help:"Address of the panel."`
-	MQTTAddr  string   `name:"mqtt-addr" env:"YEOLDA_MQTT_ADDR" default:"127.0.0.1:1883" help:"The service's embedded broker; fleet --light takes those of a pool, with commas."`
-	BrokerURL *url.URL `env:"YEOLDA_BROKER_URL" help:"External broker (mqtt:// or mqtts://), used in place of the embedded one."`
-	GrantKey  string   `env:"YEOLDA_GRANT_PUBLIC_KEY" default:"${grantKey}" help:"Public key that signs grants (Ed25519, base64)."`
-	ReadyFile string   `hidden:"" help:"Written with the panel's address once it listens."`
+	Addr      string `env:"YEOLDA_SIM_ADDR" default:"127.0.0.1:8070" help:"Address of the panel."`
+	MQTTAddr  string `name:"mqtt-addr" env:"YEOLDA_MQTT_ADDR" default:"127.0.0.1:1883" help:"The service's embedded broker; those of a pool with commas."`
+	BrokerURL string `env:"YEOLDA_BROKER_URL" help:"External broker (mqtt:// or mqtts://), used in place of the embedded one; those of a pool with commas."`
+	GrantKey  string `env:"YEOLDA_GRANT_PUBLIC_KEY" default:"${grantKey}" help:"Public key that signs grants (Ed25519, base64)."`
+	ReadyFile string `hidden:"" help:"Written with the panel's address once it listens."`
 }
 
 // Timeouts of the panel's server. There is no write timeout: the WebSocket has its own.
@@ -59,15 +61,33 @@ func (c *connection) grantKey() (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// broker returns the broker's address.
-func (c *connection) broker() (*url.URL, error) {
-	if c.BrokerURL != nil && *c.BrokerURL != (url.URL{}) {
-		return c.BrokerURL, nil
+// brokers returns the addresses of the brokers of a pool, or of the only broker.
+func (c *connection) brokers() (brokers []*url.URL, err error) {
+	for _, text := range list(c.BrokerURL) {
+		broker, err := url.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("broker address: %w", err)
+		}
+		brokers = append(brokers, broker)
 	}
-	if _, _, err := net.SplitHostPort(c.MQTTAddr); err != nil {
-		return nil, fmt.Errorf("broker address: %w", err)
+	if len(brokers) > 0 {
+		return brokers, nil
 	}
-	return &url.URL{Scheme: "mqtt", Host: reachable(c.MQTTAddr)}, nil
+	for _, address := range list(c.MQTTAddr) {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return nil, fmt.Errorf("broker address: %w", err)
+		}
+		brokers = append(brokers, &url.URL{Scheme: "mqtt", Host: reachable(address)})
+	}
+	if len(brokers) == 0 {
+		return nil, errors.New("broker address is missing")
+	}
+	return brokers, nil
+}
+
+// list returns what a setting lists, separated by commas or spaces.
+func list(setting string) []string {
+	return strings.FieldsFunc(setting, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
 // reachable returns the address at which this machine reaches a listener on addr. Loopback has one name, because browsers keep
@@ -101,7 +121,7 @@ func (p *program) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	broker, err := p.broker()
+	brokers, err := p.brokers()
 	if err != nil {
 		return err
 	}
@@ -113,7 +133,7 @@ func (p *program) run(ctx context.Context) error {
 	feed := panel.NewFeed()
 	branches := make([]*branch.Branch, 0, len(p.sites))
 	create := func(plan hardware.Plan, c branch.Config) (*branch.Branch, error) {
-		c.Broker, c.Version, c.Logger, c.PassDir = broker, "1.0.0+sim."+release(), p.agentLog, filepath.Join(passes, c.Branch)
+		c.Brokers, c.Version, c.Logger, c.PassDir = brokers, "1.0.0+sim."+release(), p.agentLog, filepath.Join(passes, c.Branch)
 		c.SettingsTrial = p.settingsTrial
 		c.Changed = func(change branch.Change) { feed.Publish(c.Branch, change) }
 		return branch.New(plan, c)
@@ -151,7 +171,7 @@ func (p *program) run(ctx context.Context) error {
 		listener.Close()
 		return err
 	}
-	p.log.Info("simulator runs", "panel", "http://"+reachable(address), "broker", broker.Redacted(), "branches", len(branches))
+	p.log.Info("simulator runs", "panel", "http://"+reachable(address), "broker", brokers[0].Redacted(), "branches", len(branches))
 
 	shown.Enroll = func(request context.Context, command string, rooms int) (*branch.Branch, error) {
 		credential, plan, err := enroll(request, command, rooms)

@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,7 +41,7 @@ var ErrFault = errors.New("not a fault of this branch")
 // Config configures a branch beside its hardware.
 type Config struct {
 	Branch    string
-	Broker    *url.URL           // see netsim.New
+	Brokers   []*url.URL         // see netsim.New
 	Username  string             // of the agent's credential; empty: protocol.AgentID(Branch)
 	Password  string             // of the agent's credential
 	Key       ed25519.PrivateKey // of an enrolled agent; nil: the password is used
@@ -48,7 +49,7 @@ type Config struct {
 	Version   string
 	PassDir   string // of the agent's passes; empty: it reads no keypad
 	// Settings is the settings file of the simulated Pi: the doors that it names are those that the agent knows, and a broker other
-	// than Broker does not exist. Empty: the agent knows all doors, unless Blank.
+	// than Brokers does not exist. Empty: the agent knows all doors, unless Blank.
 	Settings      string
 	Blank         bool          // a new Pi: it knows no door before settings name it
 	SettingsTrial time.Duration // of settings from the cloud; 0: that of the agent
@@ -108,7 +109,7 @@ func New(plan hardware.Plan, cfg Config) (*Branch, error) {
 	if b.hardware, err = hardware.New(plan, b.hardwareChanged); err != nil {
 		return nil, fmt.Errorf("branch %s: %w", cfg.Branch, err)
 	}
-	if b.link, err = netsim.New(cfg.Broker, b.newWire); err != nil {
+	if b.link, err = netsim.New(cfg.Brokers, b.newWire); err != nil {
 		return nil, fmt.Errorf("branch %s: %w", cfg.Branch, err)
 	}
 	return b, nil
@@ -293,7 +294,7 @@ func (b *Branch) runAgent(ctx context.Context) error {
 	}
 
 	err = agent.Run(ctx, agent.Config{
-		Branch: b.cfg.Branch, BrokerURL: "mqtt://line", GrantKeys: b.cfg.GrantKeys,
+		Branch: b.cfg.Branch, BrokerURL: b.lines(), GrantKeys: b.cfg.GrantKeys,
 		Username: b.cfg.Username, Password: b.cfg.Password, Key: b.cfg.Key,
 		SecretFile: filepath.Join(b.disk, "secrets.json"), KeyFile: filepath.Join(b.disk, "keys.json"),
 		PassDir: b.cfg.PassDir, Clocks: &b.machine, Settings: keeper,
@@ -313,6 +314,24 @@ func (b *Branch) runAgent(ctx context.Context) error {
 	return err
 }
 
+// lines returns the addresses at which the agent reaches the brokers through its network, which does TLS.
+func (b *Branch) lines() string {
+	lines := make([]*url.URL, len(b.cfg.Brokers))
+	for i, broker := range b.cfg.Brokers {
+		lines[i] = &url.URL{Scheme: "mqtt", Host: broker.Host}
+	}
+	return addresses(lines)
+}
+
+// addresses returns the addresses of brokers as the agent reads them.
+func addresses(brokers []*url.URL) string {
+	texts := make([]string, len(brokers))
+	for i, broker := range brokers {
+		texts[i] = broker.String()
+	}
+	return strings.Join(texts, ",")
+}
+
 // runClones runs the agent of another machine with this branch's credential while the fault is on. It uses a connection of
 // its own, without the faults of the branch's network.
 func (b *Branch) runClones(ctx context.Context) error {
@@ -326,7 +345,7 @@ func (b *Branch) runClones(ctx context.Context) error {
 		if on {
 			running.Go(func() {
 				err := agent.Run(clone, agent.Config{
-					Branch: b.cfg.Branch, BrokerURL: b.cfg.Broker.String(), GrantKeys: b.cfg.GrantKeys,
+					Branch: b.cfg.Branch, BrokerURL: addresses(b.cfg.Brokers), GrantKeys: b.cfg.GrantKeys,
 					Username: b.cfg.Username, Password: b.cfg.Password, Key: b.cfg.Key,
 					Version: b.cfg.Version + " clone", Logger: slog.New(slog.DiscardHandler),
 				}, agent.Board{})

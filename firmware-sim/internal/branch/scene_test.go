@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"log/slog"
+	"net/url"
 	"slices"
 	"sync"
 	"testing"
@@ -61,7 +62,7 @@ func build(t *testing.T, changes ...func(*hardware.Plan)) *scene {
 		change(&sites[0].Plan)
 	}
 	s.Branch, err = branch.New(sites[0].Plan, branch.Config{
-		Branch: name, Broker: s.cloud.URL, Password: sites[0].Password, GrantKeys: []ed25519.PublicKey{s.cloud.GrantKey}, PassDir: t.TempDir(),
+		Branch: name, Brokers: []*url.URL{s.cloud.URL}, Password: sites[0].Password, GrantKeys: []ed25519.PublicKey{s.cloud.GrantKey}, PassDir: t.TempDir(),
 		Version: "test", Logger: slog.New(slog.DiscardHandler), Changed: s.changed,
 	})
 	if err != nil {

@@ -42,7 +42,8 @@ func (b *Branch) described(board agent.Board, d settings.Description) agent.Boar
 
 // dialer connects through the branch's network, or to nowhere if the settings name another broker than that of the simulator.
 func (b *Branch) dialer(d settings.Description, through func(context.Context, *url.URL) (net.Conn, error)) func(context.Context, *url.URL) (net.Conn, error) {
-	if d.Broker == "" || strings.Contains(d.Broker, b.cfg.Broker.Host) {
+	known := func(broker *url.URL) bool { return strings.Contains(d.Broker, broker.Host) }
+	if d.Broker == "" || slices.ContainsFunc(b.cfg.Brokers, known) {
 		return through
 	}
 	return func(context.Context, *url.URL) (net.Conn, error) {

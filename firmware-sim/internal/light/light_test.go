@@ -249,7 +249,7 @@ func runReal(t *testing.T, cloud *cloudtest.Cloud, through *tap, site fleetconfi
 	t.Helper()
 	b, err := branch.New(site.Plan, branch.Config{
 		Branch: site.Branch, Password: site.Password, GrantKeys: []ed25519.PublicKey{cloud.GrantKey},
-		Broker: &url.URL{Scheme: "mqtt", Host: through.listener.Addr().String()}, Version: "1", PassDir: t.TempDir(),
+		Brokers: []*url.URL{{Scheme: "mqtt", Host: through.listener.Addr().String()}}, Version: "1", PassDir: t.TempDir(),
 		Logger: slog.New(slog.DiscardHandler), Changed: func(branch.Change) {},
 	})
 	if err != nil {

@@ -35,10 +35,10 @@ type Tap interface {
 	Down()
 }
 
-// Link is the network path from a branch to the broker. Plug returns a cable into it.
+// Link is the network path from a branch to its brokers. Plug returns a cable into it.
 type Link struct {
-	broker *url.URL
-	newTap func() Tap
+	brokers []*url.URL
+	newTap  func() Tap
 
 	mu          sync.Mutex
 	conditions  Conditions
@@ -47,17 +47,22 @@ type Link struct {
 	running     sync.WaitGroup
 }
 
-// New returns a link without faults to a broker. For mqtts, ssl and tls the link itself does TLS, so that a tap sees
-// the messages. newTap is called for each connection.
-func New(broker *url.URL, newTap func() Tap) (*Link, error) {
-	switch broker.Scheme {
-	case "mqtt", "tcp", "mqtts", "ssl", "tls":
-	default:
-		return nil, fmt.Errorf("netsim: broker %q is neither mqtt:// nor mqtts://", broker.Redacted())
+// New returns a link without faults to the brokers of a pool, at least one. For mqtts, ssl and tls the link itself does TLS, so
+// that a tap sees the messages. newTap is called for each connection.
+func New(brokers []*url.URL, newTap func() Tap) (*Link, error) {
+	if len(brokers) == 0 {
+		return nil, errors.New("netsim: there is no broker")
+	}
+	for _, broker := range brokers {
+		switch broker.Scheme {
+		case "mqtt", "tcp", "mqtts", "ssl", "tls":
+		default:
+			return nil, fmt.Errorf("netsim: broker %q is neither mqtt:// nor mqtts://", broker.Redacted())
+		}
 	}
 	whole := make(chan struct{})
 	close(whole)
-	return &Link{broker: broker, newTap: newTap, lifted: whole, connections: make(map[*connection]struct{})}, nil
+	return &Link{brokers: brokers, newTap: newTap, lifted: whole, connections: make(map[*connection]struct{})}, nil
 }
 
 // Set changes the conditions from now on. A cut drops packets in transit.
@@ -149,9 +154,9 @@ func (c *Cable) isPulled() bool {
 // errPulled is the error of Dial after Pull.
 var errPulled = errors.New("netsim: no power")
 
-// Dial connects to the broker, for agent.Config.Dial, and ignores the address. During a cut it blocks until the cut or
-// ctx ends.
-func (c *Cable) Dial(ctx context.Context, _ *url.URL) (net.Conn, error) {
+// Dial connects to the broker of an address, for agent.Config.Dial. Every other address leads to the first broker. During a cut it
+// blocks until the cut or ctx ends.
+func (c *Cable) Dial(ctx context.Context, address *url.URL) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -171,7 +176,7 @@ func (c *Cable) Dial(ctx context.Context, _ *url.URL) (net.Conn, error) {
 		if !sleep(ctx.Done(), 2*c.link.now().Lag) {
 			return nil, c.reason(ctx)
 		}
-		broker, err := dial(ctx, c.link.broker)
+		broker, err := dial(ctx, c.link.brokerAt(address))
 		if err != nil {
 			return nil, err
 		}
@@ -184,6 +189,15 @@ func (c *Cable) Dial(ctx context.Context, _ *url.URL) (net.Conn, error) {
 			return nil, err
 		}
 	}
+}
+
+func (l *Link) brokerAt(address *url.URL) *url.URL {
+	for _, broker := range l.brokers {
+		if address != nil && broker.Host == address.Host {
+			return broker
+		}
+	}
+	return l.brokers[0]
 }
 
 func (c *Cable) reason(ctx context.Context) error {

@@ -3,6 +3,7 @@ package netsim_test
 import (
 	"context"
 	"net"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -75,7 +76,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{cloud: cloudtest.New(t), tap: &tap{news: make(chan struct{})}}
 	var err error
-	if f.link, err = netsim.New(f.cloud.URL, func() netsim.Tap { return f.tap }); err != nil {
+	if f.link, err = netsim.New([]*url.URL{f.cloud.URL}, func() netsim.Tap { return f.tap }); err != nil {
 		t.Fatal(err)
 	}
 	f.cable = f.link.Plug()
@@ -362,7 +363,7 @@ func TestNewRefusesOtherSchemes(t *testing.T) {
 	f := newFixture(t)
 	u := *f.cloud.URL
 	u.Scheme = "ws"
-	if _, err := netsim.New(&u, nil); err == nil {
+	if _, err := netsim.New([]*url.URL{&u}, nil); err == nil {
 		t.Error("New accepted a WebSocket broker")
 	}
 }

@@ -37,7 +37,7 @@ func TestTLS(t *testing.T) {
 		forwarding.Wait()
 	})
 
-	f.link, err = netsim.New(&url.URL{Scheme: "mqtts", Host: listener.Addr().String()}, func() netsim.Tap { return f.tap })
+	f.link, err = netsim.New([]*url.URL{{Scheme: "mqtts", Host: listener.Addr().String()}}, func() netsim.Tap { return f.tap })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func newFixture(t *testing.T) *fixture {
 	room.Agent, room.PIN = false, "481901" // the keypad of room_1 is standalone
 	for _, s := range sites {
 		b, err := branch.New(s.Plan, branch.Config{
-			Branch: s.Branch, Broker: f.cloud.URL, Password: s.Password, GrantKeys: []ed25519.PublicKey{f.cloud.GrantKey},
+			Branch: s.Branch, Brokers: []*url.URL{f.cloud.URL}, Password: s.Password, GrantKeys: []ed25519.PublicKey{f.cloud.GrantKey},
 			Logger: slog.New(slog.DiscardHandler), Changed: func(c branch.Change) { f.feed.Publish(s.Branch, c) },
 		})
 		if err != nil {

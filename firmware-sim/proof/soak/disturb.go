@@ -32,14 +32,18 @@ func (s *Soak) breakPrograms(limited, ctx context.Context, dice *rand.Rand) erro
 		case n < 4: // both at once
 			err = s.kill(limited, ctx, between(dice, 200*time.Millisecond, 2*time.Second), s.world.Replicas[0].Process, s.world.Replicas[1].Process)
 		case n < 5:
-			err = s.kill(limited, ctx, between(dice, 200*time.Millisecond, 3*time.Second), s.world.Mosquitto)
+			broker := s.world.Brokers[dice.IntN(len(s.world.Brokers))].Process
+			if broker == nil {
+				broker = r.Process // which it is embedded in
+			}
+			err = s.kill(limited, ctx, between(dice, 200*time.Millisecond, 3*time.Second), broker)
 		case n < 6:
 			err = s.kill(limited, ctx, between(dice, 500*time.Millisecond, 6*time.Second), s.world.Postgres)
 		default:
 			name, link := "database", r.Database
 			switch dice.IntN(3) {
 			case 0:
-				name, link = "broker", r.Broker
+				name, link = "broker", r.Brokers[dice.IntN(len(r.Brokers))]
 			case 1:
 				name, link = "providers", r.Providers
 			}

@@ -44,7 +44,7 @@ func (s *Soak) intrude(ctx context.Context, dice *rand.Rand) {
 }
 
 func (s *Soak) breakIn(ctx context.Context, key ed25519.PrivateKey) (*paho.Client, <-chan struct{}) {
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", s.world.Broker)
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", s.world.Brokers[0].Cloud)
 	if err != nil {
 		return nil, nil
 	}

@@ -30,7 +30,7 @@ func (s *Soak) tempt(branch, id string) {
 func (s *Soak) runBenchPi(ctx context.Context, c world.Credential) {
 	for ctx.Err() == nil {
 		// The agent keeps trying to connect; it ends only with ctx.
-		_ = agent.Run(ctx, agent.Config{Branch: c.Branch, BrokerURL: "mqtt://" + s.world.AgentPort, Username: c.Username, Password: c.Password,
+		_ = agent.Run(ctx, agent.Config{Branch: c.Branch, BrokerURL: s.world.AgentBrokers(), Username: c.Username, Password: c.Password,
 			GrantKeys: s.world.GrantKeys, Version: "bench", Logger: slog.New(slog.DiscardHandler)}, agent.Board{})
 		pause(ctx, time.Second)
 	}
@@ -40,7 +40,7 @@ func (s *Soak) runBenchPi(ctx context.Context, c world.Credential) {
 // topics of its credential and of the branch.
 func (s *Soak) runThief(ctx context.Context, c world.Credential, dice *rand.Rand) {
 	for ctx.Err() == nil {
-		client := s.connectAs(ctx, c)
+		client := s.connectAs(ctx, c, s.world.Brokers[dice.IntN(len(s.world.Brokers))].Agents)
 		if client == nil {
 			pause(ctx, time.Second)
 			continue
@@ -50,10 +50,10 @@ func (s *Soak) runThief(ctx context.Context, c world.Credential, dice *rand.Rand
 	}
 }
 
-func (s *Soak) connectAs(ctx context.Context, c world.Credential) *paho.Client {
+func (s *Soak) connectAs(ctx context.Context, c world.Credential, broker string) *paho.Client {
 	limited, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(limited, "tcp", s.world.AgentPort)
+	conn, err := new(net.Dialer).DialContext(limited, "tcp", broker)
 	if err != nil {
 		return nil
 	}

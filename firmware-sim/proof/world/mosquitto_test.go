@@ -22,30 +22,27 @@ func TestListenersHaveTheirOwnUsers(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	addresses, err := FreeAddresses(ctx, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &World{dir: t.TempDir(), log: io.Discard, Broker: addresses[0], AgentPort: addresses[1], agents: []string{"gangnam"}}
+	w := &World{dir: t.TempDir(), log: io.Discard, agents: []string{"gangnam"}}
 	const acl = "user cloud\ntopic readwrite yeolda/v1/#\n"
 	if err := w.startMosquitto(ctx, "../../..", acl); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = w.Mosquitto.Kill() }()
+	broker := w.Brokers[0]
+	defer func() { _ = broker.Kill() }()
 	agent := protocol.AgentID("gangnam")
 	for name, tt := range map[string]struct {
 		address, username, password string
 		want                        bool
 	}{
-		"the service inside":           {w.Broker, brokerUser, brokerSecret, true},
-		"the service from outside":     {w.AgentPort, brokerUser, brokerSecret, false},
-		"an agent from outside":        {w.AgentPort, agent, fleetconfig.DemoPassword("gangnam"), true},
-		"an agent inside":              {w.Broker, agent, fleetconfig.DemoPassword("gangnam"), false},
-		"a wrong password inside":      {w.Broker, brokerUser, "wrong", false},
-		"a wrong password outside":     {w.AgentPort, agent, "wrong", false},
-		"without credentials inside":   {w.Broker, "", "", false},
-		"without credentials outside":  {w.AgentPort, "", "", false},
-		"the service without password": {w.Broker, brokerUser, "", false},
+		"the service inside":           {broker.Cloud, brokerUser, brokerSecret, true},
+		"the service from outside":     {broker.Agents, brokerUser, brokerSecret, false},
+		"an agent from outside":        {broker.Agents, agent, fleetconfig.DemoPassword("gangnam"), true},
+		"an agent inside":              {broker.Cloud, agent, fleetconfig.DemoPassword("gangnam"), false},
+		"a wrong password inside":      {broker.Cloud, brokerUser, "wrong", false},
+		"a wrong password outside":     {broker.Agents, agent, "wrong", false},
+		"without credentials inside":   {broker.Cloud, "", "", false},
+		"without credentials outside":  {broker.Agents, "", "", false},
+		"the service without password": {broker.Cloud, brokerUser, "", false},
 	} {
 		conn, err := net.Dial("tcp", tt.address)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,6 +44,7 @@ type Options struct {
 	Branches int       // how many to generate, with short times; 0: the demo's branches, with the times of the interface
 	Env      []string  // additional settings of the service
 	Database Servers   // of the caller; none: a PostgreSQL of the world's own
+	Pool     Pool      // the brokers
 	Log      io.Writer // receives the output of all programs; nil: LogFile
 }
 
@@ -50,18 +52,66 @@ type Options struct {
 // fault proxy in front of it.
 type Servers struct{ Owner, Service string }
 
+// Pool selects the brokers of a world and the number of its replicas.
+type Pool string
+
+// Pools.
+const (
+	Mosquitto  Pool = ""           // one, with two replicas
+	Mosquittos Pool = "mosquittos" // two, with two replicas
+	Embedded   Pool = "embedded"   // those of three replicas, and no other
+)
+
+// Valid reports whether there is such a pool.
+func (p Pool) Valid() bool { return p == Mosquitto || p == Mosquittos || p == Embedded }
+
+// String describes the replicas and the brokers.
+func (p Pool) String() string {
+	switch p {
+	case Mosquittos:
+		return "two replicas and two Mosquittos as a pool"
+	case Embedded:
+		return "three replicas whose embedded brokers are a pool, and no other broker"
+	}
+	return "two replicas and one Mosquitto"
+}
+
+func (p Pool) replicas() int {
+	if p == Embedded {
+		return 3
+	}
+	return 2
+}
+
+// mosquittos returns the number of brokers that are processes of their own.
+func (p Pool) mosquittos() int {
+	switch p {
+	case Embedded:
+		return 0
+	case Mosquittos:
+		return 2
+	}
+	return 1
+}
+
+// Broker is an MQTT broker.
+type Broker struct {
+	*Process        // nil: embedded in the replica of the same place
+	Cloud    string // host:port, for replicas
+	Agents   string // host:port, for agents
+}
+
 // World is the running system.
 type World struct {
 	Branches  []Branch
 	Database  string // URL, straight to PostgreSQL
 	Sandbox   string // http://…
 	Simulator string // http://…
-	Broker    string // host:port, the cloud's listener
+	Pool      Pool
+	Brokers   []Broker
 	Replicas  []*Replica
 	Postgres  *Process
-	Mosquitto *Process
 	LogFile   string // the output of all programs
-	AgentPort string // host:port, the agents' listener
 	// Standby are credentials of the first two generated branches beside the active ones, for second agents.
 	Standby   []Credential
 	GrantKeys []ed25519.PublicKey // public keys that agents trust
@@ -86,8 +136,13 @@ type Replica struct {
 	API       string // http://…/api
 	Metrics   string // http://…
 	Database  *faultproxy.Proxy
-	Broker    *faultproxy.Proxy
+	Brokers   []*faultproxy.Proxy // to each broker; with embedded brokers, from its peers
 	Providers *faultproxy.Proxy
+}
+
+// links returns the links of a replica. Those that were not made yet are missing.
+func (r *Replica) links() []*faultproxy.Proxy {
+	return slices.DeleteFunc(append(slices.Clone(r.Brokers), r.Database, r.Providers), func(l *faultproxy.Proxy) bool { return l == nil })
 }
 
 // Start starts a world. If it fails, it leaves nothing behind.
@@ -96,7 +151,7 @@ func Start(ctx context.Context, options Options) (_ *World, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{dir: dir, log: options.Log}
+	w := &World{dir: dir, log: options.Log, Pool: options.Pool}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
@@ -123,11 +178,10 @@ func Start(ctx context.Context, options Options) (_ *World, err error) {
 }
 
 func (w *World) start(ctx context.Context, bin string, options Options) error {
-	ports, err := FreeAddresses(ctx, 10)
+	ports, err := FreeAddresses(ctx, 4)
 	if err != nil {
 		return err
 	}
-	w.Broker, w.AgentPort = ports[8], ports[9]
 	w.Sandbox, w.Simulator = "http://"+ports[1], "http://"+ports[3]
 	if w.Database = options.Database.Owner; w.Database == "" {
 		if err := w.startPostgres(ctx, ports[0]); err != nil {
@@ -147,11 +201,13 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 	if err != nil {
 		return err
 	}
-	if err := w.startMosquitto(ctx, options.Root, acl); err != nil {
-		return err
+	for range options.Pool.mosquittos() {
+		if err := w.startMosquitto(ctx, options.Root, acl); err != nil {
+			return err
+		}
 	}
-	for i := range 2 {
-		if err := w.addReplica(i, bin, env, ports[4+2*i], ports[5+2*i], options.Database.Service, ports[0], ports[1]); err != nil {
+	for range options.Pool.replicas() {
+		if err := w.addReplica(ctx, env, options.Database.Service, ports[0], ports[1]); err != nil {
 			return err
 		}
 	}
@@ -168,7 +224,7 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 			return err
 		}
 	}
-	agents := append(env, "YEOLDA_BROKER_URL=mqtt://"+w.AgentPort)
+	agents := append(env, "YEOLDA_BROKER_URL="+w.AgentBrokers())
 	err = w.run(ctx, w.process(Simulator, answers(w.Simulator+"/"), bin, agents, Simulator, "run", "--file", w.files.simulation))
 	if err != nil {
 		return err
@@ -269,28 +325,75 @@ func (w *World) addStandby(branch, text string) error {
 // zones are the time zones of the replicas' hosts: neither is the branches'.
 var zones = []string{"UTC", "America/New_York"}
 
-func (w *World) addReplica(i int, bin string, env []string, web, metrics, service, database, providers string) error {
-	r := &Replica{API: "http://" + web + "/api", Metrics: "http://" + metrics}
-	for link, address := range map[**faultproxy.Proxy]string{&r.Database: database, &r.Broker: w.Broker, &r.Providers: providers} {
-		l, err := faultproxy.New(func() (net.Conn, error) {
-			return net.DialTimeout("tcp", address, 2*time.Second) //nolint:noctx // the link outlives the start
-		})
-		if err != nil {
-			return err
-		}
-		*link = l
+func (w *World) addReplica(ctx context.Context, env []string, service, database, providers string) (err error) {
+	i := len(w.Replicas)
+	ports, err := FreeAddresses(ctx, 4)
+	if err != nil {
+		return err
 	}
+	web, metrics := ports[0], ports[1]
+	r := &Replica{API: "http://" + web + "/api", Metrics: "http://" + metrics}
 	w.Replicas = append(w.Replicas, r)
+	if r.Database, err = linkTo(database); err != nil {
+		return err
+	}
+	if r.Providers, err = linkTo(providers); err != nil {
+		return err
+	}
 	if service == "" {
 		service = strings.Replace(w.Database, "yeolda@"+database, "yeolda_service@"+r.Database.Addr(), 1)
 	}
 	own := append(append([]string{}, env...), "YEOLDA_HTTP_ADDR="+web, "YEOLDA_METRICS_ADDR="+metrics, "TZ="+zones[i%len(zones)],
 		"YEOLDA_DATABASE_OWNER_URL="+w.Database, // migrates before the link is under fire; the service has its own role
 		"YEOLDA_DATABASE_URL="+service,
-		"YEOLDA_SANDBOX_ADDR="+r.Providers.Addr(),
-		fmt.Sprintf("YEOLDA_BROKER_URL=mqtt://%s:%s@%s", brokerUser, brokerSecret, r.Broker.Addr()))
-	r.Process = w.process(fmt.Sprintf("replica-%d", i+1), answers(r.Metrics+"/readyz"), bin, own, Service, "serve", "--log-format", "text")
+		"YEOLDA_SANDBOX_ADDR="+r.Providers.Addr())
+	brokers, err := w.linkBrokers(r, ports[2])
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("replica-%d", i+1)
+	own = append(own, append(brokers, "YEOLDA_DATA_DIR="+filepath.Join(w.dir, name))...)
+	r.Process = w.process(name, answers(r.Metrics+"/readyz"), w.bin, own, Service, "serve", "--log-format", "text")
 	return nil
+}
+
+// linkBrokers links a replica with the brokers, and returns its settings. If there are none, its embedded one listens on address.
+func (w *World) linkBrokers(r *Replica, address string) (settings []string, err error) {
+	if len(w.Brokers) == 0 || w.Brokers[0].Process == nil {
+		peers, err := linkTo(address)
+		if err != nil {
+			return nil, err
+		}
+		r.Brokers = append(r.Brokers, peers)
+		w.Brokers = append(w.Brokers, Broker{Cloud: address, Agents: address})
+		return []string{"YEOLDA_MQTT_ADDR=" + address, "YEOLDA_BROKER_PEER_URL=mqtt://" + peers.Addr()}, nil
+	}
+	var urls []string
+	for _, b := range w.Brokers {
+		link, err := linkTo(b.Cloud)
+		if err != nil {
+			return nil, err
+		}
+		r.Brokers = append(r.Brokers, link)
+		urls = append(urls, fmt.Sprintf("mqtt://%s:%s@%s", brokerUser, brokerSecret, link.Addr()))
+	}
+	return []string{"YEOLDA_BROKER_URL=" + strings.Join(urls, ",")}, nil
+}
+
+// linkTo returns a link to an address that can be cut.
+func linkTo(address string) (*faultproxy.Proxy, error) {
+	return faultproxy.New(func() (net.Conn, error) {
+		return net.DialTimeout("tcp", address, 2*time.Second) //nolint:noctx // the link outlives the start
+	})
+}
+
+// AgentBrokers returns the addresses of the brokers as an agent reads them.
+func (w *World) AgentBrokers() string {
+	var urls []string
+	for _, b := range w.Brokers {
+		urls = append(urls, "mqtt://"+b.Agents)
+	}
+	return strings.Join(urls, ",")
 }
 
 // dialReplica connects to a running replica.
@@ -334,9 +437,19 @@ func (w *World) startMosquitto(ctx context.Context, root, acl string) error {
 		host, port, _ := net.SplitHostPort(address) // of FreeAddresses
 		return "listener " + port + " " + host
 	}
-	file := func(name string) string { return filepath.Join(w.dir, name) }
+	addresses, err := FreeAddresses(ctx, 2)
+	if err != nil {
+		return err
+	}
+	b := Broker{Cloud: addresses[0], Agents: addresses[1]}
+	called := fmt.Sprintf("mosquitto-%d", len(w.Brokers)+1)
+	dir := filepath.Join(w.dir, called)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	file := func(name string) string { return filepath.Join(dir, name) }
 	config := strings.NewReplacer(
-		"listener 1883", listener(w.Broker), "listener 8883", listener(w.AgentPort),
+		"listener 1883", listener(b.Cloud), "listener 8883", listener(b.Agents),
 		"/etc/mosquitto/service-passwd", file("service-passwd"), "/etc/mosquitto/passwd", file("passwd"), "/etc/mosquitto/acl", file("acl"),
 		"certfile", "#", "keyfile", "#", "tls_version", "#").Replace(string(raw))
 	if os.Geteuid() == 0 {
@@ -359,11 +472,12 @@ func (w *World) startMosquitto(ctx context.Context, root, acl string) error {
 			return fmt.Errorf("mosquitto_passwd: %w\n%s", err, out)
 		}
 	}
-	w.Mosquitto = &Process{Name: "mosquitto", log: &prefixed{name: "mosquitto", out: w.log}, ready: listens(w.Broker),
+	b.Process = &Process{Name: called, log: &prefixed{name: called, out: w.log}, ready: listens(b.Cloud),
 		command: func() *exec.Cmd {
 			return exec.Command(program, "-c", file("mosquitto.conf")) //nolint:noctx // Close ends it, in its order
 		}}
-	return w.run(ctx, w.Mosquitto)
+	w.Brokers = append(w.Brokers, b)
+	return w.run(ctx, b.Process)
 }
 
 // Query asks the database itself; each row is one line of values between bars.
@@ -385,7 +499,7 @@ func (w *World) BrokerCredential() (username, password string) { return brokerUs
 // Restore starts all stopped programs and restores every link.
 func (w *World) Restore(ctx context.Context) error {
 	for _, r := range w.Replicas {
-		for _, l := range []*faultproxy.Proxy{r.Database, r.Broker, r.Providers} {
+		for _, l := range r.links() {
 			l.Restore()
 		}
 	}
@@ -449,10 +563,8 @@ func (w *World) Close() error {
 		w.callbacks.Close()
 	}
 	for _, r := range w.Replicas {
-		for _, l := range []*faultproxy.Proxy{r.Database, r.Broker, r.Providers} {
-			if l != nil {
-				l.Close()
-			}
+		for _, l := range r.links() {
+			l.Close()
 		}
 	}
 	if w.logFile != nil {
