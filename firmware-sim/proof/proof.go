@@ -80,7 +80,7 @@ func repeat(pool world.Pool, options soak.Options) string {
 func notes(r *record.Record, pool world.Pool, branches int, options soak.Options) []string {
 	intruder := "an intruder with the service's password at the broker but without its signing key"
 	if pool == world.Embedded {
-		intruder = "no intruder with the password of a broker, because embedded brokers have none on any disk"
+		intruder = "an intruder with the password of a replica, read from the network, but without its signing key"
 	}
 	return []string{
 		fmt.Sprintf("Seed %d. The service as %s (host clocks in UTC and America/New_York), PostgreSQL, the providers and %d simulated branches, each a process of its own; %d concurrent customers and %d administrators, a partner channel, %s, a Pi without hardware beside the agent of one branch, and a thief with a stolen standby credential of another, who claims and reports every request. Holds expire after %s and deposits are due in %s, so that many of them end. The seed decides what actors intend and when faults occur; threads and sockets do not depend on it, so the same seed does not repeat the history.",

@@ -29,7 +29,7 @@ func (s *Soak) breakPrograms(limited, ctx context.Context, dice *rand.Rand) erro
 		switch n := dice.IntN(10); {
 		case n < 3:
 			err = s.kill(limited, ctx, between(dice, 200*time.Millisecond, 5*time.Second), r.Process)
-		case n < 4: // both at once
+		case n < 4: // two at once
 			err = s.kill(limited, ctx, between(dice, 200*time.Millisecond, 2*time.Second), s.world.Replicas[0].Process, s.world.Replicas[1].Process)
 		case n < 5:
 			broker := s.world.Brokers[dice.IntN(len(s.world.Brokers))].Process

@@ -12,24 +12,32 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/record"
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 	"github.com/yeolda/yeolda/protocol"
 )
 
 // intrude acts with the stolen password of the service at the broker, but without its signing key: it answers every
-// claim with a forged grant, faster than the service, and makes agents claim forged requests.
+// claim with a forged grant, faster than the service, and makes agents claim forged requests. Embedded brokers let no other
+// replica read claims; there it grants its own requests blindly.
 func (s *Soak) intrude(ctx context.Context, dice *rand.Rand) {
 	seed := sha256.Sum256([]byte("a key that no agent trusts"))
 	key := ed25519.NewKeyFromSeed(seed[:])
 	for ctx.Err() == nil {
-		client, lost := s.breakIn(ctx, key)
+		client, lost := s.breakIn(ctx, s.world.Brokers[dice.IntN(len(s.world.Brokers))], key)
 		if client == nil {
 			pause(ctx, time.Second)
 			continue
 		}
 		for stay := true; stay; {
-			b := s.world.Branches[dice.IntN(len(s.world.Branches))]
-			if s.forge(ctx, client, "ask", b.Code, protocol.Ask{RequestID: uuid.NewString(), Doors: b.Doors()}) != nil {
+			b, request := s.world.Branches[dice.IntN(len(s.world.Branches))], uuid.NewString()
+			if s.forge(ctx, client, "ask", b.Code, protocol.Ask{RequestID: request, Doors: b.Doors()}) != nil {
 				break
+			}
+			if s.world.Pool == world.Embedded {
+				grant := protocol.Grant{Branch: b.Code, RequestID: request, Nonce: protocol.NewNonce(), Doors: b.Doors(), PulseMs: 3000}
+				if s.forge(ctx, client, "grant", b.Code, grant.Sign(key)) != nil {
+					break
+				}
 			}
 			select {
 			case <-ctx.Done():
@@ -43,8 +51,8 @@ func (s *Soak) intrude(ctx context.Context, dice *rand.Rand) {
 	}
 }
 
-func (s *Soak) breakIn(ctx context.Context, key ed25519.PrivateKey) (*paho.Client, <-chan struct{}) {
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", s.world.Brokers[0].Cloud)
+func (s *Soak) breakIn(ctx context.Context, broker world.Broker, key ed25519.PrivateKey) (*paho.Client, <-chan struct{}) {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", broker.Cloud)
 	if err != nil {
 		return nil, nil
 	}
@@ -66,7 +74,7 @@ func (s *Soak) breakIn(ctx context.Context, key ed25519.PrivateKey) (*paho.Clien
 			}
 			return true, nil
 		}}})
-	username, password := s.world.BrokerCredential()
+	username, password := broker.Credential()
 	limited, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	_, err = client.Connect(limited, &paho.Connect{ClientID: "intruder", CleanStart: true, KeepAlive: 10,
@@ -75,6 +83,9 @@ func (s *Soak) breakIn(ctx context.Context, key ed25519.PrivateKey) (*paho.Clien
 	if err != nil {
 		conn.Close()
 		return nil, nil
+	}
+	if s.world.Pool == world.Embedded {
+		return client, client.Done()
 	}
 	_, err = client.Subscribe(limited, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: protocol.Filters(protocol.KindDoorClaim)[0]}}})
 	if err != nil {

@@ -94,9 +94,7 @@ func (s *Soak) disturbed(ctx context.Context) error {
 	}
 	acting.Go(func() { s.clumsy(limited, ctx, s.dice("clumsy", 0)) })
 	acting.Go(func() { s.partner(limited, s.dice("partner", 0)) })
-	if s.world.Brokers[0].Process != nil { // an embedded broker has no password on any disk
-		acting.Go(func() { s.intrude(limited, s.dice("intruder", 0)) })
-	}
+	acting.Go(func() { s.intrude(limited, s.dice("intruder", 0)) })
 	if standby := s.world.Standby; len(standby) == 2 {
 		acting.Go(func() { s.runBenchPi(limited, standby[0]) })
 		acting.Go(func() { s.runThief(limited, standby[1], s.dice("thief", 0)) })

@@ -99,6 +99,8 @@ type Broker struct {
 	*Process        // nil: embedded in the replica of the same place
 	Cloud    string // host:port, for replicas
 	Agents   string // host:port, for agents
+
+	overheard *eavesdropper // nil: the service connects with brokerSecret
 }
 
 // World is the running system.
@@ -360,12 +362,19 @@ func (w *World) addReplica(ctx context.Context, env []string, service, database,
 // linkBrokers links a replica with the brokers, and returns its settings. If there are none, its embedded one listens on address.
 func (w *World) linkBrokers(r *Replica, address string) (settings []string, err error) {
 	if len(w.Brokers) == 0 || w.Brokers[0].Process == nil {
-		peers, err := linkTo(address)
+		overheard := new(eavesdropper)
+		peers, err := faultproxy.New(func() (net.Conn, error) {
+			conn, err := net.DialTimeout("tcp", address, 2*time.Second) //nolint:noctx // the link outlives the start
+			if err != nil {
+				return nil, err
+			}
+			return overheard.tap(conn), nil
+		})
 		if err != nil {
 			return nil, err
 		}
 		r.Brokers = append(r.Brokers, peers)
-		w.Brokers = append(w.Brokers, Broker{Cloud: address, Agents: address})
+		w.Brokers = append(w.Brokers, Broker{Cloud: address, Agents: address, overheard: overheard})
 		return []string{"YEOLDA_MQTT_ADDR=" + address, "YEOLDA_BROKER_PEER_URL=mqtt://" + peers.Addr()}, nil
 	}
 	var urls []string
@@ -493,8 +502,14 @@ func (w *World) Query(ctx context.Context, sql string) ([]string, error) {
 	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
 }
 
-// BrokerCredential returns the service's credential at the broker, which an intruder may have stolen.
-func (w *World) BrokerCredential() (username, password string) { return brokerUser, brokerSecret }
+// Credential returns the service's credential at the broker, which an intruder may have stolen. It is empty as long as no
+// replica has connected to the embedded broker of another one.
+func (b Broker) Credential() (username, password string) {
+	if b.overheard != nil {
+		return b.overheard.credential()
+	}
+	return brokerUser, brokerSecret
+}
 
 // Restore starts all stopped programs and restores every link.
 func (w *World) Restore(ctx context.Context) error {
