@@ -8,7 +8,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// eavesdropper keeps the credential of the last MQTT client that has connected through a link. Without TLS, as here, anyone on the
+// eavesdropper keeps the credential of the last MQTT client that has connected through a link. Without TLS, as here, any machine on the
 // network between two replicas can do so.
 type eavesdropper struct {
 	mu                 sync.Mutex
