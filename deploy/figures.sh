@@ -10,6 +10,7 @@
 #   lost      the machine is lost at a random moment under load; one command restores the archive on a new one
 #   backup    the restoration test finds archives that are damaged
 #   packages  both Debian packages: lintian, and what their purge leaves behind (root, lintian, debootstrap)
+#   bare      an empty Debian with Go, git and make: the time until `make run` is ready, and what changed (root, debootstrap; see bare.sh)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -64,5 +65,6 @@ upgrade) YEOLDA_BENCH_READINGS=${READINGS:-10000000} go test ./cloud/internal/po
 lost) YEOLDA_TEST_LOST_MACHINE=1 go test ./firmware-sim/e2e -count=1 -v -run '^TestLostMachine$' ;;
 backup) go test ./cloud/internal/archive -count=1 -v -run '^TestRestoreTestFindsABrokenArchive$' ;;
 packages) packages ;;
+bare) deploy/bare.sh ;;
 *) sed -n '2,/^set/p' "$0" | grep '^#' >&2; exit 2 ;;
 esac
