@@ -97,7 +97,7 @@ func PutOwnerKey(ctx context.Context, tx pgx.Tx, id booking.ReservationID, key N
 	batch.Queue(`
 		insert into access_key (reservation_id, hash, sealed, kind, created_by, created_at)
 		values ($1, $2, $3, 'owner', $4, clock_timestamp())`, id, HashKey(key.Key), key.Sealed, by)
-	batch.Queue(`update reservation set doorlock_key = key_text($2) where id = $1`, id, key.Key)
+	batch.Queue(`update reservation set doorlock_key = key_text($2) where id = $1 and doorlock_key is distinct from key_text($2)`, id, key.Key)
 	return tx.SendBatch(ctx, batch).Close()
 }
 
