@@ -42,6 +42,31 @@ func empty(t *testing.T, n int) []*postgres.DB {
 	return replicas
 }
 
+// Jobs are hints, and cost no write-ahead log.
+func TestJobsAreUnlogged(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	var persistence string
+	if err := db.Pool.QueryRow(t.Context(), `select relpersistence::text from pg_class where oid = $1::text::regclass`, "river_job").Scan(&persistence); err != nil {
+		t.Fatal(err)
+	}
+	if persistence != "u" {
+		t.Errorf("river_job has the persistence %q, want that of an unlogged table", persistence)
+	}
+	if _, err := db.Pool.Exec(t.Context(), `alter table river_job set logged`); err != nil { // as before the upgrade
+		t.Fatal(err)
+	}
+	if err := postgres.Migrate(t.Context(), db.Pool, db.Logger); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Pool.QueryRow(t.Context(), `select relpersistence::text from pg_class where oid = $1::text::regclass`, "river_job").Scan(&persistence); err != nil {
+		t.Fatal(err)
+	}
+	if persistence != "u" {
+		t.Errorf("after an upgrade river_job has the persistence %q", persistence)
+	}
+}
+
 func TestReplicasMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	replicas := empty(t, 4)
