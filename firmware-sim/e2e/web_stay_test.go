@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp"
 )
 
 // TestWebStay changes a stay on the pages: the guest extends it in two presses after choosing, with the same key and PIN, and
@@ -22,9 +25,14 @@ func TestWebStay(t *testing.T) {
 		return answer.Data.WindowTo
 	}
 	before := window()
-	pin := func() string {
-		p.wait("the PIN", `document.querySelector("#pass .pin").textContent.length >= 6`)
-		return value[string](p, `document.querySelector("#pass .pin").textContent`)
+	pin := func() (digits string) {
+		until(t, "the PIN", func() bool { // a page that learns of another stay loads itself again, at any moment
+			ctx, cancel := context.WithTimeout(p.ctx, time.Second)
+			defer cancel()
+			digits, _ = chromedp.Run(ctx, chromedp.Evaluate[string](`document.querySelector("#pass .pin")?.textContent ?? ""`))
+			return len(digits) >= 6
+		})
+		return digits
 	}
 
 	p.open(address)

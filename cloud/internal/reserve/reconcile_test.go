@@ -61,7 +61,8 @@ func TestReconcile(t *testing.T) {
 	planted[tampered.OrderID] = "balance"
 	// A confirmed reservation without money at the provider.
 	_, invented, inventedID := s.paid(t, sandbox.MethodVirtualAccount)
-	if err := s.cancelAtProvider(replica, invented); err != nil {
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCallback, Kind: sandbox.FaultError, Times: -1}) // the callback about it is lost
+	if _, err := replica.Payments.Cancel(s.ctx, widget, "invented", invented.PaymentKey, toss.CancelRequest{Reason: "수기 취소", RefundAccount: &guestAccount}); err != nil {
 		t.Fatal(err)
 	}
 	s.exec(t, `update reservation set order_id = 'ord-invented' where id = $1`, inventedID)
@@ -111,20 +112,6 @@ func (s *shop) reconcile(t *testing.T, replica *reserve.Service) reserve.Report 
 		t.Fatal(err)
 	}
 	return report
-}
-
-// cancelAtProvider refunds a deposit at the provider. Its order is hidden meanwhile, so the callback finds no order.
-func (s *shop) cancelAtProvider(replica *reserve.Service, order moneytest.Confirm) error {
-	const hide = `update reservation set order_id = $2 where order_id = $1`
-	if _, err := s.DB.Pool.Exec(s.ctx, hide, order.OrderID, "hidden"); err != nil {
-		return err
-	}
-	_, err := replica.Payments.Cancel(s.ctx, widget, "invented", order.PaymentKey, toss.CancelRequest{Reason: "수기 취소", RefundAccount: &guestAccount})
-	if err != nil {
-		return err
-	}
-	_, err = s.DB.Pool.Exec(s.ctx, hide, "hidden", order.OrderID)
-	return err
 }
 
 // TestProviderConfirmsAnotherAmount: if the provider confirms another amount than requested, it is refunded and no key is
