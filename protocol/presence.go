@@ -3,6 +3,7 @@ package protocol
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 )
 
@@ -14,6 +15,12 @@ const (
 	StatusInterval    = time.Minute      // the retained status is repeated in case a late will has replaced it
 	TelemetryInterval = time.Minute      // readings
 )
+
+// FirstStatusAgain returns when an agent repeats its status for the first time after it has connected: after a random part of
+// StatusInterval, at least half of it. All agents connect at once when the service is back, and would report at once every minute.
+func FirstStatusAgain() time.Duration {
+	return StatusInterval/2 + rand.N(StatusInterval/2) //nolint:gosec // no secret
+}
 
 const (
 	maxUnits     = 64

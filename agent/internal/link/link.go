@@ -523,7 +523,7 @@ func (l *Link) receive(p paho.PublishReceived) (bool, error) {
 func (l *Link) keepPresent(ctx context.Context, s *session) error {
 	heartbeat := time.NewTicker(protocol.HeartbeatInterval)
 	defer heartbeat.Stop()
-	again := time.NewTicker(protocol.StatusInterval)
+	again := time.NewTimer(protocol.FirstStatusAgain())
 	defer again.Stop()
 	if l.info.Nonce != nil { // the first beacon must not take an interval
 		if err := l.publishHeartbeat(ctx, s); err != nil {
@@ -536,6 +536,7 @@ func (l *Link) keepPresent(ctx context.Context, s *session) error {
 		case <-ctx.Done():
 			return nil
 		case <-again.C:
+			again.Reset(protocol.StatusInterval)
 			err = l.publishStatus(ctx, s)
 		case <-l.refresh:
 			err = l.publishStatus(ctx, s)

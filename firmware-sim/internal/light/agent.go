@@ -219,7 +219,7 @@ func (a *agent) acknowledged(w wire, id uint16) error {
 		return nil
 	}
 	a.phase, a.began = online, w.now()
-	a.heartbeatAt, a.statusAt = w.now()+protocol.HeartbeatInterval, w.now()+protocol.StatusInterval
+	a.heartbeatAt, a.statusAt = w.now()+protocol.HeartbeatInterval, w.now()+protocol.FirstStatusAgain()
 	return a.flush(w)
 }
 
