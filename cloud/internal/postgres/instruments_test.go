@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
@@ -56,9 +57,9 @@ func history(t testing.TB, db *postgres.DB, n int) {
 	}
 }
 
-// TestInstrumentsUseIndexes reads every figure of metrics, doctor and sweeps with a long history in the database, and
-// expects that no large table is scanned.
-func TestInstrumentsUseIndexes(t *testing.T) {
+// TestReadsUseIndexes reads every figure of metrics and doctor, what is due for the sweeps, and the screens of the console with a long history
+// in the database, and expects that no large table is scanned.
+func TestReadsUseIndexes(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	history(t, db, 200_000) // with fewer a scan costs too little to be a mistake
@@ -68,14 +69,7 @@ func TestInstrumentsUseIndexes(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for name, read := range map[string]func() error{
-			"vitals": func() error { _, err := postgres.ReadVitals(ctx, tx, now, time.Minute); return err },
-			"work":   func() error { _, err := postgres.DiagnoseWork(ctx, tx, now); return err },
-			"deposits": func() error {
-				_, _, err := postgres.DiagnoseDeposits(ctx, tx, now.Add(-24*time.Hour))
-				return err
-			},
-		} {
+		for name, read := range reads(ctx, tx, now) {
 			if err := read(); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -97,10 +91,54 @@ func TestInstrumentsUseIndexes(t *testing.T) {
 	}
 }
 
+// reads returns the reads of instruments, sweeps and console by name. A search reads the reservations of its branches: any part of a name
+// or number counts. Rooms to clean need the index of a constraint that history drops.
+func reads(ctx context.Context, tx pgx.Tx, now time.Time) map[string]func() error {
+	branches := []string{"gangnam"}
+	month := booking.Interval{Start: now.AddDate(0, -1, 0), End: now}
+	day := booking.Interval{Start: now.AddDate(0, 0, -1), End: now}
+	return map[string]func() error{
+		"vitals":   func() error { _, err := postgres.ReadVitals(ctx, tx, now, time.Minute); return err },
+		"work":     func() error { _, err := postgres.DiagnoseWork(ctx, tx, now); return err },
+		"deposits": func() error { _, _, err := postgres.DiagnoseDeposits(ctx, tx, now.Add(-24*time.Hour)); return err },
+
+		"sweep: payments":       func() error { _, err := postgres.Unsettled(ctx, tx, now, 100); return err },
+		"sweep: stuck payments": func() error { _, err := postgres.Stuck(ctx, tx, 0, now.Add(-time.Hour)); return err },
+		"sweep: cash receipts":  func() error { _, err := postgres.DueReceipts(ctx, tx, now, 100); return err },
+		"sweep: callbacks":      func() error { _, err := postgres.UnappliedOrders(ctx, tx, 100); return err },
+		"sweep: old callbacks":  func() error { return postgres.PurgeCallbacks(ctx, tx, now.AddDate(-100, 0, 0)) },
+		"sweep: messages":       func() error { _, err := postgres.DueMessages(ctx, tx, now, 100); return err },
+		"sweep: holds":          func() error { return postgres.ExpireHoldsEverywhere(ctx, tx, now.Add(-time.Minute)) },
+		"sweep: blocks":         func() error { _, err := postgres.DueBlocks(ctx, tx, now, 100); return err },
+
+		"console: day":       func() error { _, err := postgres.ReservationsDuring(ctx, tx, 1, day); return err },
+		"console: cancelled": func() error { _, err := postgres.CanceledDuring(ctx, tx, 1, day); return err },
+		"console: upcoming":  func() error { _, err := postgres.Upcoming(ctx, tx, now, 1); return err },
+		"console: overview": func() error {
+			_, err := postgres.Overview(ctx, tx, postgres.OverviewQuery{Branches: branches, Limit: 50}, now)
+			return err
+		},
+		"console: live":         func() error { _, err := postgres.LiveOverview(ctx, tx, branches); return err },
+		"console: sold times":   func() error { _, err := postgres.SoldTimes(ctx, tx, 1, day.Start, day.End); return err },
+		"console: money desk":   func() error { _, err := postgres.DeskQueue(ctx, tx, branches, now.Add(-time.Hour), 50); return err },
+		"console: payments":     func() error { _, err := postgres.PaidPage(ctx, tx, 1, month, 0, 50); return err },
+		"console: sums":         func() error { _, err := postgres.PaidSums(ctx, tx, 1, month, "Asia/Seoul"); return err },
+		"console: refunds":      func() error { _, err := postgres.RefundsDuring(ctx, tx, 1, month, 50); return err },
+		"console: open refunds": func() error { _, err := postgres.OpenRefunds(ctx, tx, 1); return err },
+		"console: differences":  func() error { _, err := postgres.DiscrepanciesOf(ctx, tx, 1, true); return err },
+		"console: messages":     func() error { _, err := postgres.MessagesInState(ctx, tx, 1, "FAILED", 0, 50); return err },
+		"console: doors":        func() error { _, err := postgres.DoorHistory(ctx, tx, 1, 50); return err },
+		"console: reservation":  func() error { _, err := postgres.HistoryOf(ctx, tx, 1); return err },
+		"console: guest":        func() error { _, err := postgres.StaysOfGuest(ctx, tx, branches, "01000000000", 50); return err },
+		"console: visit":        func() error { _, err := postgres.VisitOf(ctx, tx, 1, now); return err },
+		"console: quarantines":  func() error { _, err := postgres.Quarantines(ctx, tx, 1, now); return err },
+	}
+}
+
 // tableScans returns how often large tables were scanned on the connection of tx.
 func tableScans(ctx context.Context, tx pgx.Tx) (map[string]int, error) {
-	rows, err := tx.Query(ctx, `select relname, seq_scan from pg_stat_xact_user_tables
-		where seq_scan > 0 and relname in ('reservation', 'payment', 'refund', 'webhook_event', 'message', 'ledger', 'audit', 'door_request') and $1`, true)
+	rows, err := tx.Query(ctx, `select s.relname, s.seq_scan from pg_stat_xact_user_tables s join pg_class c on c.oid = s.relid
+		where s.seq_scan > 0 and c.reltuples > 1000 and s.relname in ('reservation', 'payment', 'refund', 'webhook_event', 'message', 'ledger', 'audit', 'door_request') and $1`, true)
 	if err != nil {
 		return nil, err
 	}

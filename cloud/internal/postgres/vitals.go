@@ -41,7 +41,7 @@ var figures = []string{"reservations", "payments", "refunds", "messages", "jobs"
 func Figures() []string { return figures }
 
 // ReadVitals reads each figure with a time-out of its own, so that a slow one does not hide the others. The error joins
-// those of the failed figures. TestInstrumentsUseIndexes checks that no statement scans the history.
+// those of the failed figures. TestReadsUseIndexes checks that no statement scans the history.
 func ReadVitals(ctx context.Context, q Querier, now time.Time, timeout time.Duration) (Vitals, error) {
 	day := now.Add(-24 * time.Hour)
 	v := Vitals{Failed: map[string]error{}}
