@@ -130,7 +130,7 @@ func benchmarkPool(ctx context.Context, root, dir, file string, agents int, log 
 
 // benchmarkPurchases measures what a purchase costs.
 func benchmarkPurchases(ctx context.Context, root, dir, file string, round time.Duration, log io.Writer) error {
-	p := part.Part{Name: "purchase", Title: "What a purchase costs", Machine: part.Machine(), Began: time.Now().UTC().Truncate(time.Second),
+	p := part.Part{Name: "purchase", Title: "The cost of a purchase", Machine: part.Machine(), Began: time.Now().UTC().Truncate(time.Second),
 		Repeat: "go run ./firmware-sim/cmd/yeolda-bench -purchases -json docs/proof/parts/purchase.json"}
 	return finish(&p, file, purchases(ctx, root, dir, round, log, &p))
 }
