@@ -291,8 +291,8 @@ func TestBrokerThatEndsConnections(t *testing.T) {
 	for end := time.Now().Add(6 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		b.DropAll()
 	}
-	if n := b.Connections(); n > 10 {
-		t.Errorf("got %d connections in 6 seconds, want at most 10", n)
+	if n := b.Connections(); n > 20 { // about nine; the delays are random, and without them there are thousands
+		t.Errorf("got %d connections in 6 seconds, want at most 20", n)
 	}
 	if n := log.Load(); n > 4 {
 		t.Errorf("got %d log lines in 6 seconds, want at most 4", n)

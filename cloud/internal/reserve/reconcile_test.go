@@ -61,11 +61,14 @@ func TestReconcile(t *testing.T) {
 	planted[tampered.OrderID] = "balance"
 	// A confirmed reservation without money at the provider.
 	_, invented, inventedID := s.paid(t, sandbox.MethodVirtualAccount)
+	if err := moneytest.Settled(s.ctx, s.DB.Pool); err != nil { // a look-up of its callback would find the cancellation
+		t.Fatal(err)
+	}
+	s.exec(t, `update reservation set order_id = 'ord-invented' where id = $1`, inventedID)
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetCallback, Kind: sandbox.FaultError, Times: -1}) // the callback about it is lost
 	if _, err := replica.Payments.Cancel(s.ctx, widget, "invented", invented.PaymentKey, toss.CancelRequest{Reason: "수기 취소", RefundAccount: &guestAccount}); err != nil {
 		t.Fatal(err)
 	}
-	s.exec(t, `update reservation set order_id = 'ord-invented' where id = $1`, inventedID)
 	planted["ord-invented"] = "missing"
 
 	report := s.reconcile(t, replica)
