@@ -291,8 +291,9 @@ func TestBrokerThatEndsConnections(t *testing.T) {
 	for end := time.Now().Add(6 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		b.DropAll()
 	}
-	if n := b.Connections(); n > 20 { // about nine; the delays are random, and without them there are thousands
-		t.Errorf("got %d connections in 6 seconds, want at most 20", n)
+	// TestPace holds the average to ten. A single run has more than 13 by chance once in 100,000 times, and more than ten once in 30.
+	if n := b.Connections(); n > 13 {
+		t.Errorf("got %d connections in 6 seconds, want at most 13", n)
 	}
 	if n := log.Load(); n > 4 {
 		t.Errorf("got %d log lines in 6 seconds, want at most 4", n)

@@ -179,6 +179,16 @@ func TestPace(t *testing.T) {
 		if got := total(0, errStopped, n) / n; got < 5*time.Second {
 			t.Errorf("got an average delay of %v for a broker that ends each connection, want over 5s", got)
 		}
+		connections := n // each of n agents begins with one
+		for range n {
+			var p pacer
+			for at := p.next(0, errStopped); at < 6*time.Second; at += p.next(0, errStopped) {
+				connections++
+			}
+		}
+		if connections > 10*n {
+			t.Errorf("got an average of %.1f connections in 6 seconds to a broker that ends each, want at most 10", float64(connections)/n)
+		}
 		if got := total(0, errUnreachable, n) / n; got > 4*time.Second || got < time.Second {
 			t.Errorf("got an average delay of %v for an unreachable broker, want 1s to 4s", got)
 		}
