@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "3381952a3152d80863aa8b79539f67353d95478fab1e2dfaf50214001b56775f"
+const Contract = "24a9b5eb4fedc00403fc5ba74680b44c65f6e57c32b5c977815d3f5f508fd2b6"

@@ -72,7 +72,7 @@ func (p *page) logInto(id, password string) {
 	p.press("로그인")
 }
 
-// editing opens the head quarters' dialog for changing an administrator.
+// editing opens the headquarters' dialog for changing an administrator.
 func (p *page) editing(id string) {
 	p.t.Helper()
 	p.open("/console/people")
@@ -158,7 +158,7 @@ func TestConsoleAccounts(t *testing.T) {
 		m.see("예약 현황")
 	})
 
-	t.Run("the head quarters helps", func(t *testing.T) {
+	t.Run("the headquarters helps", func(t *testing.T) {
 		h, m := hq.with(t), manager.with(t)
 		h.editing("gangnam-manager")
 		h.survey("console-person")

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The head quarters change names, colour, logo and terms; the guests' pages show them, and the old terms are still read.
+// The headquarters change names, colour, logo and terms; the guests' pages show them, and the old terms are still read.
 func TestConsoleCompany(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The head quarters add a legal entity and make it sell at a branch. The branch's pages and the payment page name it, the payment
+// The headquarters add a legal entity and make it sell at a branch. The branch's pages and the payment page name it, the payment
 // is made with its key, and the settlement has its sums.
 func TestConsoleEntities(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,7 @@ package e2e
 
 import "testing"
 
-// The head quarters creates and revokes a token, and adds and removes a receiver of events. Each secret is shown once.
+// The headquarters creates and revokes a token, and adds and removes a receiver of events. Each secret is shown once.
 func TestConsoleIntegrations(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, map[string]string{"YEOLDA_WEBHOOK_ALLOW": "127.0.0.0/8"})

@@ -6,7 +6,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// TestConsoleOpening opens a branch from nothing to a paid, opened door, without file or shell: the head quarters add it, paste
+// TestConsoleOpening opens a branch from nothing to a paid, opened door, without file or shell: the headquarters add it, paste
 // its rooms, enrol a simulated Pi, record the PINs, open each door and put the rooms on sale; a guest buys and enters.
 func TestConsoleOpening(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The first page of the head quarters shows a lock that fails, live, with the way to it; an administrator takes care of it,
+// The first page of the headquarters shows a lock that fails, live, with the way to it; an administrator takes care of it,
 // and it disappears once the door opens again. The bell and the screens of the branch show it, too.
 func TestConsoleOverview(t *testing.T) {
 	notBeforeMidnight(t)
@@ -52,7 +52,7 @@ func TestConsoleOverview(t *testing.T) {
 	p.survey("console-reports")
 }
 
-// If the uplink of a branch is cut, the head quarters receive exactly one message in less than 150 seconds. The alert ends
+// If the uplink of a branch is cut, the headquarters receive exactly one message in less than 150 seconds. The alert ends
 // when the branch is back.
 func TestAlertOfACutUplink(t *testing.T) {
 	t.Parallel()

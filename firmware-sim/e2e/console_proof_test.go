@@ -2,7 +2,7 @@ package e2e
 
 import "testing"
 
-// The head quarters checks the rules: they hold.
+// The headquarters checks the rules: they hold.
 func TestConsoleProof(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)

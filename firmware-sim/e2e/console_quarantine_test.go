@@ -6,7 +6,7 @@ import (
 )
 
 // TestConsoleQuarantine cancels a stay while its branch is disconnected with the PIN of the guest. The time is on the day's
-// screen but not for sale; a manager can only look, and the head quarters release it with a reason.
+// screen but not for sale; a manager can only look, and the headquarters release it with a reason.
 func TestConsoleQuarantine(t *testing.T) {
 	notBeforeMidnight(t)
 	t.Parallel()

@@ -12,7 +12,7 @@ const actions = `[...(([...document.querySelectorAll("dialog[open]")].pop() || d
 	.map(e => (e.ariaLabel || [...(e.labels ?? [])].map(l => l.innerText).join() || e.innerText || e.type).trim())`
 
 // A viewer can open every screen of the own branch and sees no control that changes data. A manager sees nothing that is
-// reserved for the head quarters.
+// reserved for the headquarters.
 func TestConsoleRoles(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)
@@ -86,7 +86,7 @@ func TestConsoleRoles(t *testing.T) {
 	manager.expect("401")
 	manager.enterConsole("gangnam-manager", "gangnam-demo")
 	if manager.sees("홍대") || value[bool](manager, `Boolean(document.querySelector('a[href="/console/people"]'))`) {
-		t.Error("a manager is shown what is the head quarters'")
+		t.Error("a manager is shown what is the headquarters'")
 	}
 	manager.open("/console/people")
 	manager.see("찾을 수 없어요")

@@ -255,7 +255,7 @@ func TestWebKeyPageOfAMovedReservation(t *testing.T) {
 	p.see("3번 룸 열기")
 }
 
-// moveTo moves the reservation of a phone number to another room, as the head quarters.
+// moveTo moves the reservation of a phone number to another room, as the headquarters.
 func moveTo(t *testing.T, s *world.Stack, mobile, room string) {
 	t.Helper()
 	hq := newBrowser(t, s)

@@ -442,7 +442,7 @@ func contact(channel notify.Channel, to string) alert.Contact {
 	return alert.Contact{Name: to, Channel: channel, To: to}
 }
 
-// contacts stores the contacts of a branch, or those of the head quarters.
+// contacts stores the contacts of a branch, or those of the headquarters.
 func (f *fixture) contacts(branch string, contacts ...alert.Contact) {
 	f.t.Helper()
 	if err := alert.ValidateContacts(contacts); err != nil {
@@ -503,7 +503,7 @@ func TestContacts(t *testing.T) {
 	}
 }
 
-// TestDefaultContacts: until the head quarters set contacts, the e-mail address and the Discord channel of the settings receive
+// TestDefaultContacts: until the headquarters set contacts, the e-mail address and the Discord channel of the settings receive
 // every alert, those about money included.
 func TestDefaultContacts(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ func (s *Service) announce(ctx context.Context, now time.Time) error {
 	})
 }
 
-// recipients returns the contacts of the head quarters and of a branch, each address once.
+// recipients returns the contacts of the headquarters and of a branch, each address once.
 func (s *Service) recipients(contacts map[string][]Contact, branch string) []Contact {
 	list := contacts[""]
 	if len(list) == 0 {
@@ -60,7 +60,7 @@ func (s *Service) recipients(contacts map[string][]Contact, branch string) []Con
 	return once
 }
 
-// defaults are the contacts of the head quarters if they have set none.
+// defaults are the contacts of the headquarters if they have set none.
 func (s *Service) defaults() (list []Contact) {
 	if s.HQEmail != "" {
 		list = append(list, Contact{Name: "본사", Channel: notify.Email, To: s.HQEmail})

@@ -122,13 +122,13 @@ func ValidateContacts(contacts []Contact) error {
 	return nil
 }
 
-// Contacts returns the contacts of a branch, or of the head quarters if the code is empty.
+// Contacts returns the contacts of a branch, or of the headquarters if the code is empty.
 func (s *Service) Contacts(ctx context.Context, branch string) ([]Contact, error) {
 	all, err := s.contacts(ctx, s.DB.Pool, []string{branch})
 	return all[branch], err
 }
 
-// PutContacts stores the contacts of a branch, or of the head quarters. The caller has validated them.
+// PutContacts stores the contacts of a branch, or of the headquarters. The caller has validated them.
 func (s *Service) PutContacts(ctx context.Context, tx pgx.Tx, branch string, contacts []Contact) error {
 	plain, err := json.Marshal(append([]Contact{}, contacts...)) // [], never null
 	if err != nil {

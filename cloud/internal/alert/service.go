@@ -50,7 +50,7 @@ type Service struct {
 	Heard func() bool
 
 	PublicURL      string    // of links to the console
-	HQEmail        string    // a contact of the head quarters unless they have others; may be empty
+	HQEmail        string    // a contact of the headquarters unless they have others; may be empty
 	DiscordURL     string    // likewise
 	CertificateEnd time.Time // of the MQTT listener; zero: none
 

@@ -92,7 +92,7 @@ var loginAttacks = []attack{
 		}
 		g.held(refused, "25 requests of one address were all answered")
 	}},
-	{"A8", "lock-out-of-the-head-quarters", func(g *target) {
+	{"A8", "lock-out-of-headquarters", func(g *target) {
 		own := g.hq()
 		for i := range 12 {
 			g.refused(g.send(g.Client(g.T), fmt.Sprintf("198.51.%d.1", i), http.MethodPost, "/admin/login", map[string]string{"id": "hq", "password": "wrong"}), "wrong password", 401, 429)

@@ -32,8 +32,8 @@ var (
 	bombs   = flag.Int("bombs", 1000, "calendars in BenchmarkDoorDuringCalendarBombs")
 )
 
-// BenchmarkLoginDuringGuesses sends wrong passwords for the head quarters and for made-up names from addresses of the whole
-// internet for a minute, while the head quarters logs in again and again from a browser that has logged in before.
+// BenchmarkLoginDuringGuesses sends wrong passwords for the headquarters and for made-up names from addresses of the whole
+// internet for a minute, while the headquarters logs in again and again from a browser that has logged in before.
 func BenchmarkLoginDuringGuesses(b *testing.B) {
 	s := servicetest.Start(b, func(set *config.Settings) {
 		set.HTTP.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}

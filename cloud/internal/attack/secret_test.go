@@ -28,7 +28,7 @@ type reader struct {
 	header http.Header
 }
 
-// token has the head quarters create a token.
+// token has the headquarters create a token.
 func (g *target) token(hq *servicetest.Client, branches []string, scopes ...string) http.Header {
 	g.Helper()
 	var created struct{ Token string }
@@ -203,7 +203,7 @@ var secretAttacks = []attack{
 		for name, secret := range map[string]string{
 			"the owner's key": owner, "a companion's key": companion, "the PIN of a door": "739182605514", "the address of a calendar": "calendar-secret",
 			"the address of an alert contact": "alert-secret", "the secret of a webhook": hook.Secret, "a token": token, "a password": "hq-demo",
-			"the session of the head quarters": session,
+			"the session of the headquarters": session,
 		} {
 			g.held(secret != "" && !strings.Contains(copied, secret), "a copy of the database holds %s as text", name)
 			g.held(!strings.Contains(copied, hex.EncodeToString([]byte(secret))), "a copy of the database holds %s as bytes", name)

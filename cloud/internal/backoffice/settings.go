@@ -284,7 +284,7 @@ func (s *Service) NewExport(ctx context.Context, branch booking.Branch, id int, 
 	return room, token, err
 }
 
-// ChangeAlertContacts stores the contacts of the head quarters. It returns a [booking.InvalidError].
+// ChangeAlertContacts stores the contacts of the headquarters. It returns a [booking.InvalidError].
 func (s *Service) ChangeAlertContacts(ctx context.Context, contacts []alert.Contact, by string) error {
 	if err := alert.ValidateContacts(contacts); err != nil {
 		return err

@@ -1,7 +1,7 @@
 // Package company holds what one installation's operator looks like to guests: the facts that the law requires on the pages, the
 // name, colour and logo, the prefix of messages, and the terms with the privacy policy.
 //
-// Until the head quarters have saved a profile, the facts come from the environment and the rest is as shipped.
+// Until the headquarters have saved a profile, the facts come from the environment and the rest is as shipped.
 package company
 
 import (
@@ -68,7 +68,7 @@ type Brand struct {
 	Color         string `json:"color"`         // such as #1b64da
 }
 
-// Profile is what the head quarters edit in the console.
+// Profile is what the headquarters edit in the console.
 type Profile struct {
 	Company Facts `json:"company"`
 	Brand   Brand `json:"brand"`

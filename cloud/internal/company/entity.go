@@ -33,7 +33,7 @@ type Entity struct {
 	Branches  []string  // codes
 }
 
-// EntityChange is what the head quarters enter about an entity. Empty secret keys keep those that are stored.
+// EntityChange is what the headquarters enter about an entity. Empty secret keys keep those that are stored.
 type EntityChange struct {
 	Code            string
 	Facts           Facts

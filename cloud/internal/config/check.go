@@ -82,7 +82,7 @@ func (s Settings) validateMode(problem report) {
 		{"YEOLDA_SOLAPI_API_KEY", !s.Messages.SolapiAPIKey.Set(), "set the key of the message provider"},
 		{"YEOLDA_SMTP_URL", s.Messages.SMTPURL == "", "set a mail server, or off"},
 		{"YEOLDA_MAIL_FROM", mail && s.Messages.MailFrom == "", "set the sender of mails"},
-		{"YEOLDA_HQ_EMAIL", mail && s.Messages.HQEmail == "", "set the address of the head quarters"},
+		{"YEOLDA_HQ_EMAIL", mail && s.Messages.HQEmail == "", "set the address of the headquarters"},
 	} {
 		if required.missing {
 			problem(required.variable, "is required in production: %s (YEOLDA_MODE=demo runs with the sandbox)", required.remedy)

@@ -148,7 +148,7 @@ type Toss struct {
 type Messages struct {
 	SMTPURL         string            `name:"smtp-url" env:"YEOLDA_SMTP_URL" placeholder:"URL" help:"Mail server, smtp://user:password@host:587 (STARTTLS; ?tls=implicit for port 465); off: no mail (demo: the sandbox's)."`
 	MailFrom        string            `env:"YEOLDA_MAIL_FROM" placeholder:"ADDRESS" help:"Sender of mails."`
-	HQEmail         string            `name:"hq-email" env:"YEOLDA_HQ_EMAIL" placeholder:"ADDRESS" help:"Head quarters, for franchise inquiries, and for alerts unless contacts are set in the console."`
+	HQEmail         string            `name:"hq-email" env:"YEOLDA_HQ_EMAIL" placeholder:"ADDRESS" help:"Headquarters, for franchise inquiries, and for alerts unless contacts are set in the console."`
 	SolapiURL       string            `env:"YEOLDA_SOLAPI_URL" placeholder:"URL" help:"Message provider (default: https://api.solapi.com; demo without an API key: the sandbox)."`
 	SolapiAPIKey    Secret            `name:"solapi-api-key" env:"YEOLDA_SOLAPI_API_KEY" placeholder:"KEY" help:"API key of the message provider."`
 	SolapiAPISecret Secret            `name:"solapi-api-secret" env:"YEOLDA_SOLAPI_API_SECRET" placeholder:"SECRET" help:"API secret of the message provider."`
@@ -181,8 +181,8 @@ type Partner struct {
 type Discord struct {
 	PublicKey string            `name:"discord-public-key" env:"YEOLDA_DISCORD_PUBLIC_KEY" placeholder:"HEX" help:"Public key of the application, which signs interactions."`
 	Users     map[string]string `name:"discord-users" env:"YEOLDA_DISCORD_USERS" placeholder:"ID=BRANCH,...;..." help:"Users who may give commands, each with branches; * is every branch."`
-	// WebhookURL is a contact for alerts unless the head quarters have set contacts of their own.
-	WebhookURL Secret `name:"discord-webhook-url" env:"YEOLDA_DISCORD_WEBHOOK_URL" placeholder:"URL" help:"Webhook of the channel that receives alerts unless the head quarters have set contacts in the console."`
+	// WebhookURL is a contact for alerts unless the headquarters have set contacts of their own.
+	WebhookURL Secret `name:"discord-webhook-url" env:"YEOLDA_DISCORD_WEBHOOK_URL" placeholder:"URL" help:"Webhook of the channel that receives alerts unless the headquarters have set contacts in the console."`
 }
 
 // Legal is the company information that Korean law requires on a shop's pages. The console replaces it.

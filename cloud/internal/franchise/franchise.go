@@ -1,4 +1,4 @@
-// Package franchise stores inquiries of prospective franchisees and notifies the head quarters by mail.
+// Package franchise stores inquiries of prospective franchisees and notifies the headquarters by mail.
 package franchise
 
 import (
@@ -27,7 +27,7 @@ type Service struct {
 	HQEmail string // recipient of the notification
 }
 
-// Inquire stores an inquiry and notifies the head quarters. client is the address of the sender. It returns a
+// Inquire stores an inquiry and notifies the headquarters. client is the address of the sender. It returns a
 // [limit.ExceededError] after too many inquiries from that address.
 func (s *Service) Inquire(ctx context.Context, i Inquiry, client string) error {
 	if err := s.Limits.Take(ctx, perAddress, client); err != nil {

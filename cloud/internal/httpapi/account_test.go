@@ -385,7 +385,7 @@ func TestFranchiseInquiry(t *testing.T) {
 	deadline := time.Now().Add(10 * time.Second)
 	for len(s.Sandbox.Messages("hq@yeolda.example")) < 5 {
 		if time.Now().After(deadline) {
-			t.Fatal("the head quarters was not told")
+			t.Fatal("the headquarters was not told")
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

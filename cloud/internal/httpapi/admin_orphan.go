@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// refundOrphan is POST /v2/admin/differences/{id}/refund (head quarters): it refunds the provider's money for an order that
+// refundOrphan is POST /v2/admin/differences/{id}/refund (headquarters): it refunds the provider's money for an order that
 // the database does not have.
 func (a *API) refundOrphan(w http.ResponseWriter, r *http.Request) error {
 	var body struct {

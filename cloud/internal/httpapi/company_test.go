@@ -50,7 +50,7 @@ func picture(t *testing.T, side int) string {
 	return base64.StdEncoding.EncodeToString(encoded.Bytes())
 }
 
-// TestCompany checks that the head quarters change the facts, names, colour and logo of the pages, and that bad values change
+// TestCompany checks that the headquarters change the facts, names, colour and logo of the pages, and that bad values change
 // nothing.
 func TestCompany(t *testing.T) {
 	t.Parallel()

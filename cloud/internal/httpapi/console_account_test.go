@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// If the head quarters adds or disables an administrator or changes rights, the change takes effect immediately.
+// If the headquarters adds or disables an administrator or changes rights, the change takes effect immediately.
 func TestAdministratorsInTheConsole(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

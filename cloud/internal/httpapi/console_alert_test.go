@@ -124,7 +124,7 @@ func TestAlertContactsInSettings(t *testing.T) {
 	var own map[string]any
 	c.HQ.Get("/v2/admin/alert-contacts").OK(t).Into(t, &own)
 	if len(own["alertContacts"].([]any)) != 1 {
-		t.Errorf("contacts of the head quarters: %v", own)
+		t.Errorf("contacts of the headquarters: %v", own)
 	}
 	if n := only(t, s, `select count(*)::text from alert_contact where position('1234'::bytea in contacts) > 0`); n != "0" {
 		t.Error("contacts are stored in the clear")

@@ -33,7 +33,7 @@ func TestViewsAreAudited(t *testing.T) {
 		t.Error("a viewer reads a key in a message")
 	}
 	if answer := c.HQ.Get("/v2/admin/messages/" + message).OK(t); !strings.Contains(string(answer.Raw), key) {
-		t.Errorf("the head quarters does not: %s", answer.Raw)
+		t.Errorf("the headquarters does not: %s", answer.Raw)
 	}
 	c.Manager.Post("/v2/admin/branches/gangnam/exports", map[string]string{"what": "payments", "yearMonth": "2026-11"}).OK(t)
 	c.HQ.Post("/v2/admin/personal-data/export", map[string]string{"contact": "010-1234-5678"}).OK(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// Messages of no branch, such as login codes, are visible to the head quarters only, and the code to no administrator.
+// Messages of no branch, such as login codes, are visible to the headquarters only, and the code to no administrator.
 func TestMessageOfNoBranch(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))

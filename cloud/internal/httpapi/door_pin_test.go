@@ -87,7 +87,7 @@ func TestOnlyTheActorSeesThePIN(t *testing.T) {
 		t.Errorf("audit for a viewer has ids of door requests: %s", audit)
 	}
 	if audit := string(cast.HQ.Get("/v2/admin/branches/gangnam/audit").OK(t).Raw); !strings.Contains(audit, staffs) {
-		t.Error("audit for the head quarters lacks the id of a door request")
+		t.Error("audit for the headquarters lacks the id of a door request")
 	}
 }
 

@@ -297,7 +297,7 @@ func TestAdminUnlocks(t *testing.T) {
 	pin, _ := got.data["failoverKey"].(string)
 	got.result(t, "FAILED", "front", pin)
 	if pin == "" {
-		t.Error("no PIN for the head quarters")
+		t.Error("no PIN for the headquarters")
 	}
 
 	nobody := s.Client(t)

@@ -19,7 +19,7 @@ type entityList struct {
 	} `json:"entities"`
 }
 
-// TestEntities checks that the head quarters add legal entities and assign them to branches, that no answer contains a secret
+// TestEntities checks that the headquarters add legal entities and assign them to branches, that no answer contains a secret
 // key, and that a guest's payment page gets the client key and the facts of the entity that sells.
 func TestEntities(t *testing.T) {
 	t.Parallel()

@@ -69,8 +69,8 @@ func editor(p account.Principal) error {
 	return nil
 }
 
-// headQuarters is layer 2 for what concerns all branches.
-func headQuarters(p account.Principal) error {
+// headquarters is layer 2 for what concerns all branches.
+func headquarters(p account.Principal) error {
 	if err := administrator(p); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (a *API) customer(h handler) http.HandlerFunc { return a.guarded(customer, 
 func (a *API) own(h handler) http.HandlerFunc      { return a.guarded(ownAccount, h) }
 func (a *API) viewer(h handler) http.HandlerFunc   { return a.guarded(administrator, h) }
 func (a *API) editor(h handler) http.HandlerFunc   { return a.guarded(editor, h) }
-func (a *API) hq(h handler) http.HandlerFunc       { return a.guarded(headQuarters, h) }
+func (a *API) hq(h handler) http.HandlerFunc       { return a.guarded(headquarters, h) }
 
 // canonical routes requests by their decoded path, so that routing and layers see the same path however the client
 // encodes it.

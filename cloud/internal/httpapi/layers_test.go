@@ -125,7 +125,7 @@ func TestOtherSites(t *testing.T) {
 	c.Send("POST", "/reservation", holdBody(1, start, time.Hour), http.Header{"Sec-Fetch-Site": {"same-origin"}}).Envelope(t).OK(t)
 }
 
-// An unknown branch is out of scope for administrators with branches, and not found for the head quarters and for guests.
+// An unknown branch is out of scope for administrators with branches, and not found for the headquarters and for guests.
 func TestUnknownBranch(t *testing.T) {
 	t.Parallel()
 	c := newCast(t, servicetest.Start(t))

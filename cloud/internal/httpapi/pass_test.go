@@ -425,9 +425,9 @@ func TestHeartbeatIsAnsweredWithTheTime(t *testing.T) {
 	}
 }
 
-// TestQuarantineIsReleasedByHeadQuarters cancels a reservation whose pass the agent holds and does not give up: the time is
-// listed, shown as taken and not sold until the head quarters release it, with a reason.
-func TestQuarantineIsReleasedByHeadQuarters(t *testing.T) {
+// TestQuarantineIsReleasedByHeadquarters cancels a reservation whose pass the agent holds and does not give up: the time is
+// listed, shown as taken and not sold until the headquarters release it, with a reason.
+func TestQuarantineIsReleasedByHeadquarters(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
 	cast := newCast(t, s)

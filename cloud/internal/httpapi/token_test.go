@@ -22,7 +22,7 @@ const (
 	badToken     = "토큰이 올바르지 않거나 만료되었습니다."
 )
 
-// newToken has the head quarters create a token and returns its id and the header of requests with it.
+// newToken has the headquarters create a token and returns its id and the header of requests with it.
 func newToken(t *testing.T, hq *servicetest.Client, scopes, branches []string) (id string, header http.Header) {
 	t.Helper()
 	var created struct{ ID, Token string }

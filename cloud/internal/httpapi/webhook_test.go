@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// The head quarters adds a receiver, which receives the events of a purchase from the running service.
+// The headquarters adds a receiver, which receives the events of a purchase from the running service.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t, func(set *config.Settings) {
@@ -58,7 +58,7 @@ func TestWebhooks(t *testing.T) {
 	hq.Delete("/v2/admin/webhooks/x", nil).Fails(t, 404, "ResourceNotFoundException", "")
 }
 
-// A token with the scope read adds webhooks and changes those, but not what the head quarters or another token has added. The
+// A token with the scope read adds webhooks and changes those, but not what the headquarters or another token has added. The
 // scope book permits that.
 func TestWebhooksOfTokens(t *testing.T) {
 	t.Parallel()

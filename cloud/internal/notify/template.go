@@ -43,12 +43,12 @@ const (
 	StayEnding              Template = "stay-ending"      // ten minutes before the end
 	StayDoorFailed          Template = "stay-door-failed"
 	StayNotArrived          Template = "stay-not-arrived"  // a quarter of an hour after the start
-	FranchiseInquiry        Template = "franchise-inquiry" // to the head quarters, by mail
+	FranchiseInquiry        Template = "franchise-inquiry" // to the headquarters, by mail
 	AlertBegan              Template = "alert-began"       // to staff
 	AlertEnded              Template = "alert-ended"
 	StayExtended            Template = "stay-extended"
 	ExtensionCanceled       Template = "extension-canceled" // of a paid extension, with the refund
-	DailyProof              Template = "proof"              // to the head quarters, by mail
+	DailyProof              Template = "proof"              // to the headquarters, by mail
 )
 
 // Language is the language of a message's text.

@@ -47,7 +47,7 @@ func TestAdministratorByLoginReadsOwnBranches(t *testing.T) {
 		}
 		hq, err := postgres.AdministratorByLogin(ctx, tx, "hq")
 		if len(hq.Branches) != 5000 {
-			t.Errorf("the head quarters have %d branches, want 5000", len(hq.Branches))
+			t.Errorf("the headquarters have %d branches, want 5000", len(hq.Branches))
 		}
 		return err
 	})

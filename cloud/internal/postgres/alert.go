@@ -75,7 +75,7 @@ func OpenAlert(ctx context.Context, q Querier, kind, branch, subject string, sin
 	return err
 }
 
-// AlertContacts returns the sealed recipients of alerts, by branch code; those of the head quarters have the empty code.
+// AlertContacts returns the sealed recipients of alerts, by branch code; those of the headquarters have the empty code.
 func AlertContacts(ctx context.Context, q Querier, branches []string) (map[string][]byte, error) {
 	rows, err := q.Query(ctx, `select branch, contacts from alert_contact where branch = any($1)`, branches)
 	if err != nil {
@@ -92,7 +92,7 @@ func AlertContacts(ctx context.Context, q Querier, branches []string) (map[strin
 	return found, err
 }
 
-// PutAlertContacts stores the sealed recipients of a branch, or of the head quarters.
+// PutAlertContacts stores the sealed recipients of a branch, or of the headquarters.
 func PutAlertContacts(ctx context.Context, q Querier, branch string, sealed []byte) error {
 	_, err := q.Exec(ctx, `
 		insert into alert_contact (branch, contacts) values ($1, $2)

@@ -137,10 +137,10 @@ func ruleOf(r postgres.ProofResult) Rule {
 	return rule
 }
 
-// boundary is the time of day of the nightly proof, in the zone of the head quarters.
+// boundary is the time of day of the nightly proof, in the zone of the headquarters.
 const boundary = 4 * time.Hour
 
-// seoul is the zone of the head quarters.
+// seoul is the zone of the headquarters.
 var seoul = time.FixedZone("Asia/Seoul", 9*60*60)
 
 // lastBoundary returns the latest time of a nightly proof.
@@ -154,7 +154,7 @@ func (s *Service) Due(ctx context.Context) (bool, error) {
 	return postgres.ProofDue(ctx, s.DB.Pool, lastBoundary(s.DB.Now()))
 }
 
-// RunDue makes the proof of the night if it is due, stores it, and mails its head to the head quarters. At most one replica may
+// RunDue makes the proof of the night if it is due, stores it, and mails its head to the headquarters. At most one replica may
 // call it at a time.
 func (s *Service) RunDue(ctx context.Context) error {
 	now := s.DB.Now()

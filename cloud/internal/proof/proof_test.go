@@ -107,7 +107,7 @@ func TestRunDueOncePerNight(t *testing.T) {
 	checkMails(t, s, 2)
 }
 
-// checkMails reads the mails to the head quarters: each contains the signed head of a stored proof, and no rule.
+// checkMails reads the mails to the headquarters: each contains the signed head of a stored proof, and no rule.
 func checkMails(t *testing.T, s *Service, want int) {
 	t.Helper()
 	rows, err := s.DB.Pool.Query(t.Context(), `select id, template, to_email, variables from message order by id desc limit $1`, 10)

@@ -221,7 +221,7 @@ func TestLateDeposit(t *testing.T) {
 	id := s.wantState(t, order.OrderID, "CANCELED")
 	s.awaitRefund(t, id, "FAILED")
 	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'late-deposit'`, order.OrderID); n != 1 {
-		t.Error("the head quarters is not told")
+		t.Error("the headquarters is not told")
 	}
 	err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{
 		ID: booking.ReservationID(id), Account: &guestAccount, By: hq,

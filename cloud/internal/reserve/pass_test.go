@@ -112,7 +112,7 @@ func TestPassFollowsReservation(t *testing.T) {
 }
 
 // TestQuarantineIsNotSold cancels and moves reservations while an agent may hold their passes: their time is not sold until
-// the head quarters release it or the pass ends.
+// the headquarters release it or the pass ends.
 func TestQuarantineIsNotSold(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -115,7 +115,7 @@ func (u *unit) treats(location string) bool {
 	return u.setting.Power && u.setting.Mode != "fan" && slices.Contains(u.plan.Cools, location)
 }
 
-// treat returns the air's target under the unit; goal is the target without it.
+// treat returns the state that the air approaches while the unit runs; goal is that without the unit.
 func (u *unit) treat(goal, air chip.Air) chip.Air {
 	target := float64(u.setting.Celsius)
 	dry := min(goal.Humidity, treatedPercent)

@@ -31,7 +31,7 @@ func toWireAlert(a alert.Alert) wireAlert {
 }
 
 // ListAlerts is GET /v2/admin/alerts?branch=&state=open|all&cursor=&limit=, newest first: those of the administrator's
-// branches, for the head quarters also those of all branches.
+// branches, for the headquarters also those of all branches.
 func (c *Console) ListAlerts(w http.ResponseWriter, r *http.Request) error {
 	branches, err := c.Reach(r)
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *Console) AcknowledgeAlert(w http.ResponseWriter, r *http.Request) error
 	return wire.WriteData(w, toWireAlert(a))
 }
 
-// ShowAlertContacts is GET /v2/admin/alert-contacts: the contacts of the head quarters.
+// ShowAlertContacts is GET /v2/admin/alert-contacts: the contacts of the headquarters.
 func (c *Console) ShowAlertContacts(w http.ResponseWriter, r *http.Request) error {
 	contacts, err := c.alertContacts(r, "")
 	if err != nil {

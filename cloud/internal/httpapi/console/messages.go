@@ -73,7 +73,7 @@ func (c *Console) ListMessages(w http.ResponseWriter, r *http.Request) error {
 }
 
 // message returns the message of the path and its branch, if that is in the administrator's scope. Messages of no branch
-// are in the scope of the head quarters.
+// are in the scope of the headquarters.
 func (c *Console) message(r *http.Request) (booking.Message, string, error) {
 	id, err := strconv.ParseInt(chi.URLParam(r, "id"), 10, 64)
 	if err != nil {

@@ -205,7 +205,7 @@ func wireDifferences(books backoffice.Money) []wireDifference {
 	return differences
 }
 
-// ResolveDiscrepancy is POST /v2/admin/differences/{id}/resolution (head quarters).
+// ResolveDiscrepancy is POST /v2/admin/differences/{id}/resolution (headquarters).
 func (c *Console) ResolveDiscrepancy(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Resolution *string `json:"resolution"`

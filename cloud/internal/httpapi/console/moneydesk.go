@@ -21,7 +21,7 @@ type wireDeskItem struct {
 	Account       *string `json:"account"`
 }
 
-// ShowMoneyDesk is GET /v2/admin/money-desk?branch=: the money of one's branches that waits for a person. The head quarters
+// ShowMoneyDesk is GET /v2/admin/money-desk?branch=: the money of one's branches that waits for a person. The headquarters
 // also sees that of no branch.
 func (c *Console) ShowMoneyDesk(w http.ResponseWriter, r *http.Request) error {
 	branches, err := c.Reach(r)

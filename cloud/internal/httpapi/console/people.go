@@ -13,7 +13,7 @@ import (
 // ErrOwnRights is returned when administrators try to reduce their own rights.
 var ErrOwnRights = errors.New("console: administrators cannot reduce their own rights")
 
-// ListAdministrators is GET /v2/admin/administrators. Only the head quarters manages administrators.
+// ListAdministrators is GET /v2/admin/administrators. Only the headquarters manages administrators.
 func (c *Console) ListAdministrators(w http.ResponseWriter, r *http.Request) error {
 	found, err := c.Backoffice.Administrators(r.Context())
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *Console) AddAdministrator(w http.ResponseWriter, r *http.Request) error
 	return wire.WriteData(w, nil)
 }
 
-// ChangeAdministrator is PUT /v2/admin/administrators/{id}: role and branches. The head quarters' own role is protected.
+// ChangeAdministrator is PUT /v2/admin/administrators/{id}: role and branches. The headquarters' own role is protected.
 func (c *Console) ChangeAdministrator(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Role     *string  `json:"role"`

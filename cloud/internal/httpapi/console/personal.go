@@ -30,7 +30,7 @@ func contact(r *http.Request) (string, error) {
 	return digits, nil
 }
 
-// ExportPerson is POST /v2/admin/personal-data/export (head quarters): everything that is kept about one guest.
+// ExportPerson is POST /v2/admin/personal-data/export (headquarters): everything that is kept about one guest.
 func (c *Console) ExportPerson(w http.ResponseWriter, r *http.Request) error {
 	contact, err := contact(r)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *Console) ExportPerson(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, data)
 }
 
-// ErasePerson is POST /v2/admin/personal-data/erase (head quarters): name and contact of one guest are removed from every
+// ErasePerson is POST /v2/admin/personal-data/erase (headquarters): name and contact of one guest are removed from every
 // reservation that is over.
 func (c *Console) ErasePerson(w http.ResponseWriter, r *http.Request) error {
 	contact, err := contact(r)

@@ -66,7 +66,7 @@ type (
 	}
 )
 
-// alertContacts returns the contacts of a branch, empty for the code of the head quarters. Addresses are hidden from an
+// alertContacts returns the contacts of a branch, empty for the code of the headquarters. Addresses are hidden from an
 // administrator who may change nothing: those of webhooks are secrets.
 func (c *Console) alertContacts(r *http.Request, branch string) ([]alert.Contact, error) {
 	list, err := c.Backoffice.Alerts.Contacts(r.Context(), branch)

@@ -16,7 +16,7 @@ import (
 // maxTokenName is the longest name of a token.
 const maxTokenName = 50
 
-// ListTokens is GET /v2/admin/tokens. Only the head quarters manages tokens.
+// ListTokens is GET /v2/admin/tokens. Only the headquarters manages tokens.
 func (c *Console) ListTokens(w http.ResponseWriter, r *http.Request) error {
 	found, err := c.Account.Tokens(r.Context())
 	if err != nil {

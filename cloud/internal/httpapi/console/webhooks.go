@@ -17,7 +17,7 @@ import (
 // maxWebhookURL is the longest address of a receiver.
 const maxWebhookURL = 500
 
-// ListWebhooks is GET /v2/admin/webhooks. Only the head quarters manages webhooks.
+// ListWebhooks is GET /v2/admin/webhooks. Only the headquarters manages webhooks.
 func (c *Console) ListWebhooks(w http.ResponseWriter, r *http.Request) error {
 	found, err := c.Webhooks.List(r.Context())
 	if err != nil {

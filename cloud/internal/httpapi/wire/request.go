@@ -26,7 +26,7 @@ func Principal(r *http.Request) account.Principal {
 }
 
 // Scope returns ErrBranchForbidden if the administrator has no access to a branch. An unknown branch is not found for
-// the head quarters and out of scope for every other role.
+// the headquarters and out of scope for every other role.
 func Scope(r *http.Request, branch string) error {
 	if !Principal(r).Reaches(branch) {
 		return ErrBranchForbidden

@@ -64,7 +64,7 @@ const general =
   () =>
     admitted(() => frame(undefined, screen, hasScreen(screen) || own.has(screen) ? view : missing));
 
-/** The screens of every role. Those of the head quarters check the role themselves. */
+/** The screens of every role. Those of the headquarters check the role themselves. */
 const own = new Set(["account", "people", "integrations", "company", "rollout"]);
 
 /** Every screen requires an authenticated user. */

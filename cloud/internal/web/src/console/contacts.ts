@@ -1,4 +1,4 @@
-// The contacts that receive alerts, of a branch or of the head quarters.
+// The contacts that receive alerts, of a branch or of the headquarters.
 
 import { api } from "../core/api";
 import { type Child, each, h, when } from "../core/dom";
@@ -76,7 +76,7 @@ const contactOf = ({ name, channel, to, from, until, wait, kinds }: Typed): Cont
   escalateAfterMinutes: Number(wait) || 0,
 });
 
-/** Edits the list of contacts of a branch, or of the head quarters. It keeps what was typed until it is saved. */
+/** Edits the list of contacts of a branch, or of the headquarters. It keeps what was typed until it is saved. */
 function editor(of: string, contacts: readonly Contact[], save: (contacts: Contact[]) => Promise<unknown>): Child {
   const rows = signal(contacts.map(draftOf));
   const { run, view } = keptAttempt(`contacts-${of}`, { rows: typedRows(rows, typedOf, draft) });
@@ -157,7 +157,7 @@ export function contactsPart(branch: Branch, data: Readable<Settings>, refresh: 
   });
 }
 
-/** The contacts of the head quarters. */
+/** The contacts of the headquarters. */
 export function ownContacts(): Child {
   const source = resource(() => api.get<{ alertContacts: Contact[] }>("/v2/admin/alert-contacts"));
   return section(

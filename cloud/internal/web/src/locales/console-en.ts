@@ -424,7 +424,7 @@ export const en: Texts = {
   quarantineEnds: "It ends when the agent has a newer list, at the latest at {when}.",
   quarantineWhose: "Show the reservation that had this time",
   quarantineHint: "If it is sold now, the PIN of the earlier guest may still open the door. Your name is recorded.",
-  quarantineForHQ: "Only the head quarters can release it.",
+  quarantineForHQ: "Only the headquarters can release it.",
   quarantineRelease: "Sell it now",
   quarantineReleased: "The time is on sale again.",
   obstNone: "free",

@@ -1,4 +1,4 @@
-// Time that is not sold, because an agent may still hold the PIN of the guest who had it. The head quarters can sell it.
+// Time that is not sold, because an agent may still hold the PIN of the guest who had it. The headquarters can sell it.
 
 import { clockOf, inZone } from "../../booking/time";
 import { api } from "../../core/api";
