@@ -242,6 +242,11 @@ func DeleteDoorRequests(ctx context.Context, q Querier, before time.Time) (delet
 	return deleteBefore(ctx, q, "door_request", "created_at", before)
 }
 
+// DeleteCommands deletes the commands to air conditioners from before a time. Replicas that call it at the same time share the rows.
+func DeleteCommands(ctx context.Context, q Querier, before time.Time) (deleted int64, err error) {
+	return deleteBefore(ctx, q, "airconditioner_command", "at", before)
+}
+
 // deleteBefore deletes the rows of a table or partition from before a time. Rows are deleted by their place, so the table must not be a
 // partitioned one: rows of several partitions have the same place.
 func deleteBefore(ctx context.Context, q Querier, table, column string, before time.Time) (deleted int64, err error) {
