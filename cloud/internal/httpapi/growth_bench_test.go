@@ -14,8 +14,7 @@ import (
 )
 
 // BenchmarkLookUpByRooms measures the V2 look-up of four hours in branches with an increasing number of rooms, reserved for
-// a quarter of the time. Because the answer grows with the rooms, floor serves the largest and the usual answer as constants
-// over the same HTTP stack, for comparison.
+// a quarter of the time. The answer grows with the rooms, so each rate is compared with that of a constant answer of its size.
 func BenchmarkLookUpByRooms(b *testing.B) {
 	s := servicetest.Start(b, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
 	day := time.Now().In(seoul).AddDate(0, 0, 1).Format(time.DateOnly)
@@ -33,22 +32,16 @@ func BenchmarkLookUpByRooms(b *testing.B) {
 			}
 		}
 		url := s.URL + "/v2/branches/" + branch + "/reservations?baseHour=12&hours=4&date=" + day
-		b.Run(fmt.Sprint(rooms), func(b *testing.B) {
-			rate(b, "look-ups/s", func() error { return fetchOK(url) })
-		})
-		if rooms < 12 {
-			continue
-		}
 		constant := constantly(b, url)
-		b.Run(fmt.Sprintf("floor-%d", rooms), func(b *testing.B) {
-			rate(b, "look-ups/s", func() error { return fetchOK(constant) })
+		b.Run(fmt.Sprint(rooms), func(b *testing.B) {
+			besideConstant(b, constant, func() error { return fetchOK(url) })
 		})
 	}
 }
 
 // BenchmarkLookUpOfADay measures the V2 look-up of a whole day of 12 rooms, 70 % of which is reserved: while nothing changes,
-// while a client asks with the ETag of its answer, and while each look-up follows a change of the branch. constant serves the
-// same answer without the service.
+// while a client asks with the ETag of its answer, and while each look-up follows a change of the branch, each beside the same
+// answer without the service.
 func BenchmarkLookUpOfADay(b *testing.B) {
 	s := servicetest.Start(b, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
 	day := time.Now().In(seoul).AddDate(0, 0, 1)
@@ -66,11 +59,8 @@ func BenchmarkLookUpOfADay(b *testing.B) {
 	}
 	url := s.URL + "/v2/branches/day/reservations?baseHour=0&hours=24&date=" + day.Format(time.DateOnly)
 	constant := constantly(b, url)
-	b.Run("constant", func(b *testing.B) {
-		rate(b, "look-ups/s", func() error { return fetchOK(constant) })
-	})
 	b.Run("unchanged", func(b *testing.B) {
-		rate(b, "look-ups/s", func() error { return fetchOK(url) })
+		besideConstant(b, constant, func() error { return fetchOK(url) })
 	})
 	b.Run("conditional", func(b *testing.B) {
 		answer, err := crowd.Get(url)
@@ -78,10 +68,10 @@ func BenchmarkLookUpOfADay(b *testing.B) {
 			b.Fatal(err)
 		}
 		_ = answer.Body.Close()
-		rate(b, "look-ups/s", func() error { return fetchUnchanged(url, answer.Header.Get("ETag")) })
+		besideConstant(b, constant, func() error { return fetchUnchanged(url, answer.Header.Get("ETag")) })
 	})
 	b.Run("changed", func(b *testing.B) {
-		rate(b, "look-ups/s", func() error {
+		besideConstant(b, constant, func() error {
 			_, err := s.DB.Pool.Exec(context.Background(), `update branch set revision = revision + 1 where code = $1`, "day")
 			if err != nil {
 				return err

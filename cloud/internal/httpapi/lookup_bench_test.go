@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,7 +20,8 @@ import (
 
 // BenchmarkLookUp measures whether the V2 look-up slows down as the table grows: 12 rooms, 4 hours and 16 connections, with
 // a thousand, a hundred thousand and a million reservations, while nothing changes and after a change of the branch before
-// each look-up. Load generator and PostgreSQL share the processors with the service.
+// each look-up. Load generator and PostgreSQL share the processors with the service. The sizes are measured minutes apart, so
+// their shares of a constant answer's rate are compared.
 func BenchmarkLookUp(b *testing.B) {
 	s := servicetest.Start(b, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
 	day := grow(b, s, 0, 1_000)
@@ -28,11 +30,12 @@ func BenchmarkLookUp(b *testing.B) {
 	for _, size := range []int{1_000, 100_000, 1_000_000} {
 		grow(b, s, seeded, size)
 		seeded = size
+		constant := constantly(b, url)
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			rate(b, "look-ups/s", func() error { return fetchOK(url) })
+			besideConstant(b, constant, func() error { return fetchOK(url) })
 		})
 		b.Run(fmt.Sprintf("changed-%d", size), func(b *testing.B) {
-			rate(b, "look-ups/s", func() error {
+			besideConstant(b, constant, func() error {
 				_, err := s.DB.Pool.Exec(context.Background(), `update branch set revision = revision + 1 where code = 'bench-1'`)
 				if err != nil {
 					return err
@@ -98,51 +101,93 @@ func grow(b *testing.B, s *servicetest.Stack, from, to int) time.Time {
 	return tomorrow
 }
 
+// round holds the figures of one round of calls.
+type round struct {
+	perSecond float64
+	p50, p99  time.Duration
+}
+
 // rate measures three rounds of calls to do on 16 connections. It reports the median rate and the latencies of that round.
 func rate(b *testing.B, unit string, do func() error) {
 	b.Helper()
-	const callers, rounds, length = 16, 3, 3 * time.Second
-	type round struct {
-		perSecond float64
-		p50, p99  time.Duration
-	}
 	if err := do(); err != nil {
 		b.Fatal(err)
 	}
 	var results []round
-	for range rounds {
-		var (
-			all sync.WaitGroup
-			mu  sync.Mutex
-			run []time.Duration
-		)
-		began := time.Now()
-		for range callers {
-			all.Go(func() {
-				var took []time.Duration
-				for time.Since(began) < length {
-					at := time.Now()
-					if err := do(); err != nil {
-						b.Error(err)
-						return
-					}
-					took = append(took, time.Since(at))
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				run = append(run, took...)
-			})
-		}
-		all.Wait()
-		elapsed := time.Since(began)
-		if len(run) == 0 {
-			b.FailNow()
-		}
-		slices.Sort(run)
-		results = append(results, round{float64(len(run)) / elapsed.Seconds(), run[len(run)/2], run[len(run)*99/100]})
+	for range 3 {
+		results = append(results, measure(b, 3*time.Second, do))
 	}
-	slices.SortFunc(results, func(a, b round) int { return int(a.perSecond - b.perSecond) })
-	median := results[rounds/2]
+	report(b, unit, results)
+}
+
+// besideConstant measures rounds of a constant answer and of do in turn, because other load on the machine then slows down
+// both. It reports the figures of rate, the constant's median rate, and of-constant: the median of do's rate as a share of
+// the constant's rate just before.
+func besideConstant(b *testing.B, constant string, do func() error) {
+	b.Helper()
+	if err := do(); err != nil {
+		b.Fatal(err)
+	}
+	var (
+		constants, results []round
+		shares             []float64
+	)
+	for range 9 {
+		before := measure(b, 500*time.Millisecond, func() error { return fetchOK(constant) })
+		ours := measure(b, 500*time.Millisecond, do)
+		constants, results = append(constants, before), append(results, ours)
+		shares = append(shares, ours.perSecond/before.perSecond)
+	}
+	slices.Sort(shares)
+	report(b, "look-ups/s", results)
+	b.ReportMetric(middle(constants).perSecond, "constant/s")
+	b.ReportMetric(shares[len(shares)/2], "of-constant")
+}
+
+// measure calls do on 16 connections.
+func measure(b *testing.B, length time.Duration, do func() error) round {
+	b.Helper()
+	const callers = 16
+	var (
+		all sync.WaitGroup
+		mu  sync.Mutex
+		run []time.Duration
+	)
+	began := time.Now()
+	for range callers {
+		all.Go(func() {
+			var took []time.Duration
+			for time.Since(began) < length {
+				at := time.Now()
+				if err := do(); err != nil {
+					b.Error(err)
+					return
+				}
+				took = append(took, time.Since(at))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			run = append(run, took...)
+		})
+	}
+	all.Wait()
+	elapsed := time.Since(began)
+	if len(run) == 0 {
+		b.FailNow()
+	}
+	slices.Sort(run)
+	return round{float64(len(run)) / elapsed.Seconds(), run[len(run)/2], run[len(run)*99/100]}
+}
+
+// middle returns the round with the median rate.
+func middle(rounds []round) round {
+	sorted := slices.SortedFunc(slices.Values(rounds), func(a, b round) int { return cmp.Compare(a.perSecond, b.perSecond) })
+	return sorted[len(sorted)/2]
+}
+
+func report(b *testing.B, unit string, rounds []round) {
+	b.Helper()
+	median := middle(rounds)
 	b.ReportMetric(median.perSecond, unit)
 	b.ReportMetric(float64(median.p50.Microseconds())/1000, "p50-ms")
 	b.ReportMetric(float64(median.p99.Microseconds())/1000, "p99-ms")
