@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,4 +103,54 @@ func TestUnchanged(t *testing.T) {
 	calls.Wait()
 	exec(t, db.Pool, `update branch set code = 'renamed' where code = 'gangnam'`)
 	expect("after a change of the code", now, false)
+}
+
+// TestUnchangedMissesNoCommit holds that a question which callers share begins after each of them: a change that is committed
+// before a call is seen by it, while other callers ask about the same answer and about other branches.
+func TestUnchangedMissesNoCommit(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	day := booking.LocalWindow{Date: booking.DateOf(time.Now(), time.UTC), Hours: 4}
+	var calls sync.WaitGroup
+	for n := range 4 {
+		code := fmt.Sprint("branch-", n)
+		exec(t, db.Pool, `insert into branch (code) values ('`+code+`')`)
+		var current atomic.Pointer[postgres.Basis]
+		written := make(chan struct{})
+		calls.Go(func() {
+			defer close(written)
+			for range 50 {
+				read, err := db.Occupancies(t.Context(), code, day, time.Now())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				current.Store(&read.Basis)
+				for _, want := range []bool{true, false} {
+					if got, err := db.Unchanged(t.Context(), read.Basis, time.Now()); err != nil || got != want {
+						t.Errorf("%s: unchanged is %t (%v), want %t", code, got, err, want)
+					}
+					if _, err := db.Pool.Exec(t.Context(), `update branch set revision = revision + 1 where code = $1`, code); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+		calls.Go(func() { // has the same question in flight most of the time
+			for {
+				select {
+				case <-written:
+					return
+				default:
+				}
+				if basis := current.Load(); basis != nil {
+					if _, err := db.Unchanged(t.Context(), *basis, time.Now()); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	calls.Wait()
 }
