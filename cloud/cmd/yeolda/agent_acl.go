@@ -12,12 +12,18 @@ import (
 // agentACLCmd is `yeolda agent acl`.
 type agentACLCmd struct {
 	Cloud    string          `default:"cloud" help:"User name of the service at the broker."`
+	Service  bool            `help:"Print the rules of the service only, for a listener that no agent reaches."`
 	Database config.Database `embed:""`
 }
 
 // Run prints the access rules of an external broker in the format of Mosquitto's acl_file. The embedded broker uses
 // the same functions of package protocol.
 func (c *agentACLCmd) Run(p *program) error {
+	if c.Service {
+		fmt.Fprintln(p.out, "# Made by yeolda agent acl --service.")
+		writeCloudRules(p.out, c.Cloud)
+		return nil
+	}
 	return p.withDatabase(c.Database, func(db *postgres.DB) error {
 		agents, err := postgres.AgentCredentials(p.ctx, db.Pool)
 		if err != nil {

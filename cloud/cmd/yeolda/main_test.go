@@ -274,6 +274,7 @@ func TestAgentCommands(t *testing.T) {
 		[]string{"agent", "rollout", "--resume"},
 		[]string{"agent", "list"},
 		[]string{"agent", "acl"},
+		[]string{"agent", "acl", "--service"},
 	)
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {

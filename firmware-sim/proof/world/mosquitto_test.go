@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/paho"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/fleetconfig"
 	"github.com/yeolda/yeolda/protocol"
@@ -17,18 +18,7 @@ import (
 // that of an agent the outer one only.
 func TestListenersHaveTheirOwnUsers(t *testing.T) {
 	t.Parallel()
-	if _, err := Find("mosquitto", "/usr/sbin/mosquitto"); err != nil {
-		t.Skip(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	w := &World{dir: t.TempDir(), log: io.Discard, agents: []string{"gangnam"}}
-	const acl = "user cloud\ntopic readwrite yeolda/v1/#\n"
-	if err := w.startMosquitto(ctx, "../../..", acl); err != nil {
-		t.Fatal(err)
-	}
-	broker := w.Brokers[0]
-	defer func() { _ = broker.Kill() }()
+	ctx, broker := shippedMosquitto(t)
 	agent := protocol.AgentID("gangnam")
 	for name, tt := range map[string]struct {
 		address, username, password string
@@ -59,4 +49,82 @@ func TestListenersHaveTheirOwnUsers(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
+}
+
+// TestQueueHoldsTheMessagesOfManyAgents has a replica read nothing while agents send what 10,000 of them send when they connect at once.
+// Each message must arrive when it reads again: a branch whose heartbeats are dropped counts as offline.
+func TestQueueHoldsTheMessagesOfManyAgents(t *testing.T) {
+	t.Parallel()
+	ctx, broker := shippedMosquitto(t)
+	const messages, senders = 20_000, 50
+	topic := protocol.Topic("gangnam", protocol.KindHeartbeat)
+	reading, received := make(chan struct{}), make(chan struct{}, messages)
+	service := dial(ctx, t, broker.Cloud, brokerUser, brokerSecret, func(paho.PublishReceived) (bool, error) {
+		<-reading
+		received <- struct{}{}
+		return true, nil
+	})
+	if _, err := service.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: topic, QoS: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	agent := dial(ctx, t, broker.Agents, protocol.AgentID("gangnam"), fleetconfig.DemoPassword("gangnam"), nil)
+	var sending errgroup.Group
+	for range senders {
+		sending.Go(func() error {
+			for range messages / senders {
+				if _, err := agent.Publish(ctx, &paho.Publish{Topic: topic, QoS: 1, Payload: []byte(`{"bootId":"0123456789abcdef"}`)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := sending.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	close(reading)
+	for n := range messages {
+		select {
+		case <-received:
+		case <-ctx.Done():
+			t.Fatalf("received %d messages, want %d", n, messages)
+		}
+	}
+}
+
+// shippedMosquitto starts Mosquitto with the shipped file and the agent of gangnam. It skips the test if there is no Mosquitto.
+func shippedMosquitto(t *testing.T) (context.Context, Broker) {
+	t.Helper()
+	if _, err := Find("mosquitto", "/usr/sbin/mosquitto"); err != nil {
+		t.Skip(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	w := &World{dir: t.TempDir(), log: io.Discard, agents: []string{"gangnam"}}
+	rules := brokerRules{service: "user cloud\ntopic read yeolda/v1/#\n", agents: "user agent-gangnam\ntopic write yeolda/v1/gangnam/heartbeat\n"}
+	if err := w.startMosquitto(ctx, "../../..", rules); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Brokers[0].Kill() })
+	return ctx, w.Brokers[0]
+}
+
+// dial connects a client that ends with the test.
+func dial(ctx context.Context, t *testing.T, address, username, password string, receive func(paho.PublishReceived) (bool, error)) *paho.Client {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := paho.ClientConfig{Conn: conn, PacketTimeout: time.Minute}
+	if receive != nil {
+		config.OnPublishReceived = []func(paho.PublishReceived) (bool, error){receive}
+	}
+	client := paho.NewClient(config)
+	if _, err := client.Connect(ctx, &paho.Connect{ClientID: username, CleanStart: true, KeepAlive: 60,
+		Username: username, UsernameFlag: true, Password: []byte(password), PasswordFlag: true}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Disconnect(&paho.Disconnect{}) })
+	return client
 }

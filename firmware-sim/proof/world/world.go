@@ -199,12 +199,12 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 	}
 	env = append(env, options.Env...)
 	w.bin, w.env = bin, env
-	acl, err := w.prepare(ctx)
+	rules, err := w.prepare(ctx)
 	if err != nil {
 		return err
 	}
 	for range options.Pool.mosquittos() {
-		if err := w.startMosquitto(ctx, options.Root, acl); err != nil {
+		if err := w.startMosquitto(ctx, options.Root, rules); err != nil {
 			return err
 		}
 	}
@@ -282,20 +282,20 @@ func (w *World) Command(ctx context.Context, args ...string) (string, error) {
 }
 
 // prepare creates the branches and the standby credentials, and returns the broker's access rules.
-func (w *World) prepare(ctx context.Context) (acl string, err error) {
+func (w *World) prepare(ctx context.Context) (brokerRules, error) {
 	if _, err := w.Command(ctx, "branch", "apply", "-f", w.files.branches); err != nil {
-		return "", err
+		return brokerRules{}, err
 	}
 	for _, b := range w.Branches[:min(2, len(w.Branches))] {
 		text, err := w.Command(ctx, "agent", "enroll", b.Code, "--show")
 		if err != nil {
-			return "", err
+			return brokerRules{}, err
 		}
 		if err := w.addStandby(b.Code, text); err != nil {
-			return "", err
+			return brokerRules{}, err
 		}
 	}
-	return w.Command(ctx, "agent", "acl")
+	return rulesFrom(ctx, w.Command)
 }
 
 // addStandby reads a credential in the format of `yeolda agent enroll --show`.
@@ -384,7 +384,7 @@ func (w *World) linkBrokers(r *Replica, address string) (settings []string, err 
 			return nil, err
 		}
 		r.Brokers = append(r.Brokers, link)
-		urls = append(urls, fmt.Sprintf("mqtt://%s:%s@%s", brokerUser, brokerSecret, link.Addr()))
+		urls = append(urls, serviceURL(link.Addr()))
 	}
 	return []string{"YEOLDA_BROKER_URL=" + strings.Join(urls, ",")}, nil
 }
@@ -428,63 +428,16 @@ func (w *World) startPostgres(ctx context.Context, address string) error {
 	return w.run(ctx, w.Postgres)
 }
 
-// startMosquitto runs Mosquitto with deploy/mosquitto/mosquitto.conf, with other ports and files, and without TLS.
-func (w *World) startMosquitto(ctx context.Context, root, acl string) error {
-	program, err := Find("mosquitto", "/usr/sbin/mosquitto")
-	if err != nil {
-		return err
-	}
-	passwd, err := Find("mosquitto_passwd", "/usr/bin/mosquitto_passwd")
-	if err != nil {
-		return err
-	}
-	raw, err := os.ReadFile(filepath.Join(root, "deploy/mosquitto/mosquitto.conf"))
-	if err != nil {
-		return err
-	}
-	listener := func(address string) string {
-		host, port, _ := net.SplitHostPort(address) // of FreeAddresses
-		return "listener " + port + " " + host
-	}
-	addresses, err := FreeAddresses(ctx, 2)
-	if err != nil {
-		return err
-	}
-	b := Broker{Cloud: addresses[0], Agents: addresses[1]}
-	called := fmt.Sprintf("mosquitto-%d", len(w.Brokers)+1)
-	dir := filepath.Join(w.dir, called)
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
-	}
-	file := func(name string) string { return filepath.Join(dir, name) }
-	config := strings.NewReplacer(
-		"listener 1883", listener(b.Cloud), "listener 8883", listener(b.Agents),
-		"/etc/mosquitto/service-passwd", file("service-passwd"), "/etc/mosquitto/passwd", file("passwd"), "/etc/mosquitto/acl", file("acl"),
-		"certfile", "#", "keyfile", "#", "tls_version", "#").Replace(string(raw))
-	if os.Geteuid() == 0 {
-		config += "\nuser root\n" // the files belong to root
-	}
-	users := ""
+// startMosquitto starts one more Mosquitto for the agents of the world.
+func (w *World) startMosquitto(ctx context.Context, root string, rules brokerRules) error {
+	users := slices.Clone(w.Standby)
 	for _, branch := range w.agents {
-		users += protocol.AgentID(branch) + ":" + fleetconfig.DemoPassword(branch) + "\n"
+		users = append(users, Credential{branch, protocol.AgentID(branch), fleetconfig.DemoPassword(branch)})
 	}
-	for _, c := range w.Standby {
-		users += c.Username + ":" + c.Password + "\n"
+	b, err := newMosquitto(ctx, root, filepath.Join(w.dir, fmt.Sprintf("mosquitto-%d", len(w.Brokers)+1)), rules, users, w.log)
+	if err != nil {
+		return err
 	}
-	for name, content := range map[string]string{"mosquitto.conf": config, "acl": acl, "passwd": users, "service-passwd": brokerUser + ":" + brokerSecret + "\n"} {
-		if err := os.WriteFile(file(name), []byte(content), 0o600); err != nil {
-			return err
-		}
-	}
-	for _, name := range []string{"passwd", "service-passwd"} {
-		if out, err := exec.CommandContext(ctx, passwd, "-U", file(name)).CombinedOutput(); err != nil {
-			return fmt.Errorf("mosquitto_passwd: %w\n%s", err, out)
-		}
-	}
-	b.Process = &Process{Name: called, log: &prefixed{name: called, out: w.log}, ready: listens(b.Cloud),
-		command: func() *exec.Cmd {
-			return exec.Command(program, "-c", file("mosquitto.conf")) //nolint:noctx // Close ends it, in its order
-		}}
 	w.Brokers = append(w.Brokers, b)
 	return w.run(ctx, b.Process)
 }
