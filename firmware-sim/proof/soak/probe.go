@@ -109,10 +109,11 @@ func (s *Soak) probeOffline(ctx context.Context) error {
 	return s.world.AwaitAgents(ctx, time.Minute)
 }
 
-// openStays buys a stay that has begun at each of the branches that has a free room, and returns those whose key has arrived.
+// openStays buys a stay that has begun at each of the branches that has a free room, and returns those whose key has arrived. It
+// tries the spare room first, because customers may have bought the others until much later.
 func (s *Soak) openStays(ctx context.Context, branches []world.Branch) (guests []*purchase) {
 	for at, b := range branches {
-		for room := 1; room < world.Spare; room++ {
+		for room := world.Spare; room > 0; room-- {
 			p := s.newPurchase(s.dice("offline "+b.Code, room))
 			start := time.Now().Truncate(record.Margin)
 			p.slot = record.Slot{Branch: b.Code, Room: room, Start: start, End: start.Add(3 * record.Margin)}
