@@ -47,7 +47,7 @@ func fleet(ctx context.Context, root, dir string, sizes []int, log io.Writer, p 
 		fmt.Println(p.Notes[len(p.Notes)-1])
 		sizes = append(slices.DeleteFunc(sizes, func(n int) bool { return n > most }), most)
 	}
-	s, server, err := startServices(ctx, root, dir, sizes, 0, log)
+	s, server, err := startServices(ctx, dir, sizes, world.StackOptions{Root: root, Log: log})
 	if err != nil {
 		return err
 	}
@@ -75,9 +75,9 @@ func fleet(ctx context.Context, root, dir string, sizes []int, log io.Writer, p 
 	return nil
 }
 
-// startServices starts PostgreSQL, and a service with replicas beside it that has the branches of fleets of these sizes.
-func startServices(ctx context.Context, root, dir string, sizes []int, replicas int, log io.Writer) (*world.Stack, *world.Process, error) {
-	files, err := branchFiles(root, dir, sizes)
+// startServices starts PostgreSQL, and the service that options describe with the branches of fleets of these sizes.
+func startServices(ctx context.Context, dir string, sizes []int, options world.StackOptions) (*world.Stack, *world.Process, error) {
+	files, err := branchFiles(options.Root, dir, sizes)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -85,14 +85,13 @@ func startServices(ctx context.Context, root, dir string, sizes []int, replicas 
 	if err != nil {
 		return nil, nil, err
 	}
-	database, server, err := world.StartPostgres(ctx, dir, addresses[0], log)
+	database, server, err := world.StartPostgres(ctx, dir, addresses[0], options.Log)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := world.StartStack(ctx, world.StackOptions{
-		Root: root, Bin: dir, Dir: dir, Log: log, Branches: files, NoSimulator: true, Replicas: replicas,
-		Env: map[string]string{"YEOLDA_RATE_LIMITS": "off", "YEOLDA_LOG_LEVEL": "warn", "YEOLDA_DATABASE_URL": database},
-	})
+	options.Bin, options.Dir, options.Branches, options.NoSimulator = dir, dir, files, true
+	options.Env = map[string]string{"YEOLDA_RATE_LIMITS": "off", "YEOLDA_LOG_LEVEL": "warn", "YEOLDA_DATABASE_URL": database}
+	s, err := world.StartStack(ctx, options)
 	if err != nil {
 		return nil, nil, errors.Join(err, server.Stop())
 	}
@@ -180,7 +179,7 @@ func (m *fleetMeasurement) run(ctx context.Context, simulator string) error {
 		return err
 	}
 	began := time.Now()
-	swarm, err := startSwarm(ctx, simulator, []string{m.stack.MQTTAt}, m.agents)
+	swarm, err := startSwarm(ctx, simulator, []string{m.stack.MQTTAt}, m.agents, 0)
 	if err != nil {
 		return err
 	}

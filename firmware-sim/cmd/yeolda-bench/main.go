@@ -50,7 +50,10 @@ func main() {
 		sizes, err = parseSizes(list)
 		return err
 	})
-	pooled := flag.Int("pool", 0, "measure three services whose brokers form a pool with so many light agents, and nothing else")
+	var pooled poolBench
+	flag.IntVar(&pooled.agents, "pool", 0, "measure several services whose brokers form a pool with so many light agents, and nothing else")
+	flag.IntVar(&pooled.replicas, "replicas", poolReplicas, "services of -pool")
+	flag.IntVar(&pooled.mosquittos, "mosquittos", 0, "so many Mosquittos are the pool of -pool instead of the embedded brokers")
 	bought := flag.Bool("purchases", false, "measure what a purchase costs, and nothing else")
 	constant := flag.Bool("floor", false, "answer an unlock's requests with constants, and nothing else (the bench does this in a second process)")
 	flag.Parse()
@@ -67,9 +70,13 @@ func main() {
 			return benchmarkFleet(ctx, *root, dir, *file, sizes, log)
 		}
 	}
-	if *pooled > probes {
+	if pooled.agents != 0 {
+		if err := pooled.validate(); err != nil {
+			fmt.Fprintln(os.Stderr, "yeolda-bench:", err)
+			os.Exit(2)
+		}
 		measure = func(ctx context.Context, dir string, log io.Writer) error {
-			return benchmarkPool(ctx, *root, dir, *file, *pooled, log)
+			return benchmarkPool(ctx, *root, dir, *file, pooled, log)
 		}
 	}
 	if *bought {
@@ -121,11 +128,11 @@ func benchmarkFleet(ctx context.Context, root, dir, file string, sizes []int, lo
 	return finish(&p, file, failed)
 }
 
-// benchmarkPool measures a pool of embedded brokers.
-func benchmarkPool(ctx context.Context, root, dir, file string, agents int, log io.Writer) error {
-	p := part.Part{Name: "pool", Title: "Three services, one pool of brokers", Machine: part.Machine(), Began: time.Now().UTC().Truncate(time.Second),
-		Repeat: fmt.Sprintf("go run ./firmware-sim/cmd/yeolda-bench -pool %d -json docs/proof/parts/pool.json", agents)}
-	return finish(&p, file, pool(ctx, root, dir, agents, log, &p))
+// benchmarkPool measures a pool of brokers.
+func benchmarkPool(ctx context.Context, root, dir, file string, b poolBench, log io.Writer) error {
+	p := part.Part{Name: strings.TrimSuffix(filepath.Base(b.file()), ".json"), Title: b.title(), Machine: part.Machine(), Began: time.Now().UTC().Truncate(time.Second),
+		Repeat: fmt.Sprintf("go run ./firmware-sim/cmd/yeolda-bench %s -json %s", b.flags(), b.file())}
+	return finish(&p, file, b.run(ctx, root, dir, log, &p))
 }
 
 // benchmarkPurchases measures what a purchase costs.

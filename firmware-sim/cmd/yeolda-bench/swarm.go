@@ -61,7 +61,9 @@ type worker struct {
 	err   error
 }
 
-func startSwarm(ctx context.Context, simulator string, brokers []string, agents int) (*swarm, error) {
+// startSwarm starts agents that connect at once, or in groups: each group of so many connects when those before it are online.
+// group 0 means all at once.
+func startSwarm(ctx context.Context, simulator string, brokers []string, agents, group int) (*swarm, error) {
 	seed := sha256.Sum256([]byte("yeolda demo grant signing key"))
 	config := light.Config{Version: "bench",
 		GrantKeys: []ed25519.PublicKey{ed25519.NewKeyFromSeed(seed[:]).Public().(ed25519.PublicKey)}}
@@ -86,7 +88,17 @@ func startSwarm(ctx context.Context, simulator string, brokers []string, agents 
 	s.end = cancel
 	go func() { s.ended <- s.probe0.Run(running) }()
 	each := openFiles() - filesOfGenerator
+	if group > 0 {
+		each = min(each, group)
+	}
+	began := time.Now()
 	for first := probes; first < agents; first += each {
+		if group > 0 {
+			if _, err := s.await(ctx, began, int64(first), fleetTimeout); err != nil {
+				s.stop()
+				return nil, err
+			}
+		}
 		w, err := startWorker(simulator, strings.Join(brokers, ","), first, min(each, agents-first))
 		if err != nil {
 			s.stop()

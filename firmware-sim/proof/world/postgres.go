@@ -49,7 +49,7 @@ func newPostgres(dir, address string, log io.Writer) (database string, server *P
 	database = "postgres://yeolda@" + address + "/postgres?sslmode=disable"
 	server = &Process{Name: "postgres", log: &prefixed{name: "postgres", out: log},
 		command: func() *exec.Cmd {
-			return command("postgres", "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=200", "-c", "track_commit_timestamp=on")
+			return command("postgres", "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=500", "-c", "track_commit_timestamp=on")
 		},
 		ready: func() bool {
 			return exec.Command(filepath.Join(programs, "psql"), database, "-c", "select 1").Run() == nil //nolint:noctx // also called after later starts

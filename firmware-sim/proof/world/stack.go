@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -35,9 +36,12 @@ type StackOptions struct {
 	Template string
 	// NoSimulator starts no simulator.
 	NoSimulator bool
-	// Replicas is the number of services beside the first one, all with embedded brokers that form a pool. They share the database
-	// of Env.
+	// Replicas is the number of services beside the first one. They share the database of Env. Their embedded brokers form a pool,
+	// unless there are Mosquittos.
 	Replicas int
+	// Mosquittos is the number of brokers that form the pool, with deploy/mosquitto/mosquitto.conf; Agents can log in there.
+	Mosquittos int
+	Agents     []Credential
 }
 
 // Stack is the system as `make run` starts it: sandbox, one replica with a private PostgreSQL and the embedded broker, and
@@ -50,6 +54,7 @@ type Stack struct {
 	MetricsAt string
 	MQTTAt    string // host:port
 	Replicas  []StackReplica
+	Brokers   []Broker // Mosquittos
 
 	options   StackOptions
 	env       []string
@@ -127,9 +132,6 @@ func StartStack(ctx context.Context, options StackOptions) (*Stack, error) {
 		"YEOLDA_STAGE_ORIGIN="+s.SimAt, "YEOLDA_STAGE_PACE=0s",
 	)
 	s.addSettings()
-	if err := s.addReplicas(ctx); err != nil {
-		return nil, err
-	}
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -140,17 +142,48 @@ func (s *Stack) addReplicas(ctx context.Context) error {
 	if s.options.Replicas == 0 {
 		return nil
 	}
+	pooled := func(address string) []string {
+		if len(s.Brokers) > 0 {
+			return nil
+		}
+		return []string{"YEOLDA_BROKER_PEER_URL=mqtt://" + address}
+	}
 	for n := range s.options.Replicas {
 		addresses, err := FreeAddresses(ctx, 3)
 		if err != nil {
 			return err
 		}
 		name := fmt.Sprintf("%s-%d", Service, n+2)
-		s.Replicas = append(s.Replicas, StackReplica{Name: name, API: "http://" + addresses[0] + "/api", MQTTAt: addresses[1], env: append(slices.Clone(s.env),
-			"YEOLDA_HTTP_ADDR="+addresses[0], "YEOLDA_MQTT_ADDR="+addresses[1], "YEOLDA_METRICS_ADDR="+addresses[2],
-			"YEOLDA_BROKER_PEER_URL=mqtt://"+addresses[1], "YEOLDA_DATA_DIR="+filepath.Join(s.options.Dir, name))})
+		s.Replicas = append(s.Replicas, StackReplica{Name: name, API: "http://" + addresses[0] + "/api", MQTTAt: addresses[1], env: slices.Concat(s.env, pooled(addresses[1]), []string{
+			"YEOLDA_HTTP_ADDR=" + addresses[0], "YEOLDA_MQTT_ADDR=" + addresses[1], "YEOLDA_METRICS_ADDR=" + addresses[2],
+			"YEOLDA_DATA_DIR=" + filepath.Join(s.options.Dir, name)})})
 	}
-	s.env = append(s.env, "YEOLDA_BROKER_PEER_URL=mqtt://"+s.MQTTAt)
+	s.env = append(s.env, pooled(s.MQTTAt)...)
+	return nil
+}
+
+// startBrokers starts the Mosquittos.
+func (s *Stack) startBrokers(ctx context.Context) error {
+	if s.options.Mosquittos == 0 {
+		return nil
+	}
+	rules, err := rulesFrom(ctx, s.Command)
+	if err != nil {
+		return err
+	}
+	var urls []string
+	for n := range s.options.Mosquittos {
+		b, err := newMosquitto(ctx, s.options.Root, filepath.Join(s.options.Dir, fmt.Sprintf("mosquitto-%d", n+1)), rules, s.options.Agents, s.options.Log)
+		if err != nil {
+			return err
+		}
+		s.Brokers = append(s.Brokers, b)
+		urls = append(urls, serviceURL(b.Cloud))
+		if err := b.Start(ctx); err != nil {
+			return err
+		}
+	}
+	s.env = append(s.env, "YEOLDA_BROKER_URL="+strings.Join(urls, ","))
 	return nil
 }
 
@@ -169,6 +202,12 @@ func (s *Stack) start(ctx context.Context) error {
 		if _, err := s.Command(ctx, "branch", "apply", "-f", file); err != nil {
 			return err
 		}
+	}
+	if err := s.startBrokers(ctx); err != nil {
+		return err
+	}
+	if err := s.addReplicas(ctx); err != nil {
+		return err
 	}
 	if err := s.Run(ctx, Service, "serve"); err != nil {
 		return err
@@ -256,6 +295,9 @@ func (s *Stack) Stop() error {
 		if p := s.process(name); p != nil {
 			failures = append(failures, p.Stop())
 		}
+	}
+	for _, b := range s.Brokers {
+		failures = append(failures, b.Stop())
 	}
 	return errors.Join(failures...)
 }
