@@ -54,14 +54,14 @@ func (b poolBench) flags() string {
 	return text
 }
 
-// file returns the file of this measurement's part. Each number of replicas has a file of its own.
+// file returns the file of this measurement's part. Each number of replicas or Mosquittos has a file of its own.
 func (b poolBench) file() string {
 	name := "pool"
 	if b.mosquittos > 0 {
-		name += "-mosquittos"
+		name += fmt.Sprintf("-%d-mosquittos", b.mosquittos)
 	}
 	if b.replicas != poolReplicas {
-		name += fmt.Sprintf("-%d", b.replicas)
+		name += fmt.Sprintf("-%d-replicas", b.replicas)
 	}
 	return filepath.Join(part.Dir, name+".json")
 }
@@ -272,13 +272,15 @@ func (b poolBench) kill(ctx context.Context, s *world.Stack, swarm *swarm, press
 	return nil
 }
 
-func (b poolBench) notes() []string {
+func (b poolBench) notes() (notes []string) {
 	brokers, pressed, back := "embedded brokers and no other broker", "the other replicas", "the killed replica"
 	if b.mosquittos > 0 {
 		brokers, pressed, back = fmt.Sprintf("%d Mosquittos with deploy/mosquitto/mosquitto.conf, without TLS", b.mosquittos), "all replicas", "the killed Mosquitto"
 	}
-	return []string{
-		fmt.Sprintf("%d services with %s, on one machine with the database and the agents. Agents connect in groups of %d, each when those before it are online. Presses are those of a manager, %d a second in turn at every replica; the time is that from the request to the event with the result.", b.replicas, brokers, poolGroup, poolRate),
-		fmt.Sprintf("After kill -9, presses go to %s, at %d watched branches. A press at a branch of the killed broker counts if its agent stays connected from before the press until the result. The light agents do not return to %s when it is back; the tests of the agent cover that.", pressed, probes, back),
+	if b.mosquittos > 0 {
+		notes = append(notes, "At most 100 connections wait until Mosquitto accepts them, and no setting changes that. The agents of the killed broker connect at once, so the kernel drops some of their attempts and repeats them after 1, 3, 7 and 15 s.")
 	}
+	return append(notes,
+		fmt.Sprintf("%d services with %s, on one machine with the database and the agents. Agents connect in groups of %d, each when those before it are online. Presses are those of a manager, %d a second in turn at every replica; the time is that from the request to the event with the result.", b.replicas, brokers, poolGroup, poolRate),
+		fmt.Sprintf("After kill -9, presses go to %s, at %d watched branches. A press at a branch of the killed broker counts if its agent stays connected from before the press until the result. The light agents do not return to %s when it is back; the tests of the agent cover that.", pressed, probes, back))
 }

@@ -25,6 +25,16 @@ func residentOf(pid int) (float64, error) {
 	return 0, fmt.Errorf("process %d has no resident memory", pid)
 }
 
+// loadAverage returns the load average of the last minute (proc_loadavg(5)).
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	load, _, _ := strings.Cut(string(text), " ")
+	return load
+}
+
 // tick is the unit of processor times in /proc on Linux.
 const tick = time.Second / 100
 
