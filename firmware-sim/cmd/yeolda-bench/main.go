@@ -132,7 +132,7 @@ func benchmarkFleet(ctx context.Context, root, dir, file string, sizes []int, lo
 func benchmarkPool(ctx context.Context, root, dir, file string, b poolBench, log io.Writer) error {
 	p := part.Part{Name: strings.TrimSuffix(filepath.Base(b.file()), ".json"), Title: b.title(), Machine: part.Machine(), Began: time.Now().UTC().Truncate(time.Second),
 		Repeat: fmt.Sprintf("go run ./firmware-sim/cmd/yeolda-bench %s -json %s", b.flags(), b.file()),
-		Notes: []string{"Load average of the machine when the run began: " + loadAverage() + "."}}
+		Notes:  []string{"Load average of the machine when the run began: " + loadAverage() + "."}}
 	return finish(&p, file, b.run(ctx, root, dir, log, &p))
 }
 
