@@ -57,6 +57,9 @@ func confirmFifty(r *rig) error {
 }
 
 // outliveHold delays the provider beyond the hold's TTL. No other client may get the slot.
+// shortHold is the length of a hold that is to expire. The order of a guest must be registered within it, also on a busy machine.
+const shortHold = 6 * time.Second
+
 func outliveHold(r *rig) error {
 	if err := r.replicas[0].start(""); err != nil {
 		return err
@@ -66,7 +69,7 @@ func outliveHold(r *rig) error {
 	if err != nil {
 		return err
 	}
-	if err := r.fault(sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultSlow, Delay: 5 * time.Second}); err != nil {
+	if err := r.fault(sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultSlow, Delay: shortHold + 2*time.Second}); err != nil {
 		return err
 	}
 	confirmed := make(chan error, 1)
@@ -74,8 +77,7 @@ func outliveHold(r *rig) error {
 		reply, err := b.Post(r.ctx, "/payment/confirm", order)
 		confirmed <- errors.Join(err, reply.OK())
 	}()
-	for range 8 {
-		time.Sleep(500 * time.Millisecond) // until the hold has expired
+	for end := time.Now().Add(shortHold + time.Second); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
 		if err := r.buyer().Hold(r.ctx, w); err == nil {
 			return errors.New("a stranger got the slot")
 		}
@@ -88,7 +90,7 @@ func confirmExpired(r *rig) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(3100 * time.Millisecond) // the hold's TTL
+	time.Sleep(shortHold + 100*time.Millisecond)
 	if err := confirmTwice(r, b, order); err != nil {
 		return fmt.Errorf("slot free: %w", err)
 	}
@@ -96,7 +98,7 @@ func confirmExpired(r *rig) error {
 	if order, err = b.Order(r.ctx, w); err != nil {
 		return err
 	}
-	time.Sleep(3100 * time.Millisecond)
+	time.Sleep(shortHold + 100*time.Millisecond)
 	if err := r.buyer().Hold(r.ctx, w); err != nil {
 		return err
 	}
