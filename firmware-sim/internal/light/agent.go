@@ -16,10 +16,11 @@ import (
 
 // Limits of the real agent; see agent/internal/link.
 const (
-	connectTimeout = 20 * time.Second // TCP and CONNACK together
-	packetTimeout  = 3 * time.Second  // for the acknowledgement of anything sent
-	eventDelay     = 250 * time.Millisecond
-	eventTTL       = 10 * time.Minute
+	connectTimeout  = 20 * time.Second // TCP and CONNACK together
+	failoverTimeout = 5 * time.Second  // the same, while there are brokers that were not tried yet
+	packetTimeout   = 3 * time.Second  // for the acknowledgement of anything sent
+	eventDelay      = 250 * time.Millisecond
+	eventTTL        = 10 * time.Minute
 )
 
 // phase is the state of an agent's connection.

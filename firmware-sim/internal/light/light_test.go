@@ -395,6 +395,41 @@ func TestLightAgentComesBack(t *testing.T) {
 	}
 }
 
+// TestLightAgentLeavesASilentBroker gives an agent a pool whose first broker accepts connections and never answers. The agent reaches
+// the other one before the 20 seconds have passed that it would wait for its only broker.
+func TestLightAgentLeavesASilentBroker(t *testing.T) {
+	t.Parallel()
+	cloud := cloudtest.New(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	sites, err := fleetconfig.Fleet(20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := light.Config{
+		Brokers:   []netip.AddrPort{netip.MustParseAddrPort(cloud.URL.Host), netip.MustParseAddrPort(silent.Addr().String())},
+		GrantKeys: []ed25519.PublicKey{cloud.GrantKey}, Version: "1",
+	}
+	at := slices.IndexFunc(sites, func(s fleetconfig.Branch) bool { return config.Broker(s.Branch, 0) == config.Brokers[1] })
+	config.Agents = []light.Identity{{Branch: sites[at].Branch, Password: sites[at].Password}}
+	fleet, err := light.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	background(t, fleet.Run)
+	const onlyBroker = 20 * time.Second
+	began := time.Now()
+	for fleet.Stats().Online == 0 && time.Since(began) < onlyBroker {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if s := fleet.Stats(); s.Online != 1 || s.Silent != 1 {
+		t.Errorf("got %+v after %s, want 1 online after 1 silent connection", s, time.Since(began))
+	}
+}
+
 // awaitOnline waits until all 20 agents are online after so many connections. They have no event for it.
 func awaitOnline(t *testing.T, fleet *light.Fleet, accepted int64) {
 	t.Helper()

@@ -141,7 +141,11 @@ func (l *loop) dial(i int) error {
 	if err != nil {
 		return fmt.Errorf("light: socket for agent %d of %d: %w (see ulimit -n)", i+1, len(l.agents), err)
 	}
-	a.socket, a.phase, a.limit = int32(socket), dialing, l.clock+connectTimeout //nolint:gosec // a file descriptor
+	timeout := connectTimeout
+	if a.pacer.failures < uint8(len(l.config.Brokers)) { //nolint:gosec // a few
+		timeout = failoverTimeout
+	}
+	a.socket, a.phase, a.limit = int32(socket), dialing, l.clock+timeout //nolint:gosec // a file descriptor
 	a.connection++
 	source := unix.SockaddrInet4{Addr: Source(l.config.First + i).As4()}
 	address := l.config.Broker(a.branch, int(a.broker))
