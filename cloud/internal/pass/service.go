@@ -25,8 +25,6 @@ const (
 	// A list that is not acknowledged is sent again after repeatFirst, then at growing intervals up to repeatLast.
 	repeatFirst = 2 * time.Second
 	repeatLast  = 16 * time.Second
-	// changeAge is how far back changes of passes are looked for: longer than a transaction that commits one may last.
-	changeAge = time.Minute
 	// upkeepInterval is how often missing passes are created and old rows deleted.
 	upkeepInterval = time.Minute
 	passTTL        = 30 * 24 * time.Hour
@@ -68,7 +66,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer upkeep.Stop()
 	var senders errgroup.Group
 	senders.SetLimit(sendersAtOnce)
-	seen := map[postgres.PassChange]bool{}
+	var changes changes
 	s.complete(ctx)
 	for {
 		select {
@@ -85,28 +83,15 @@ func (s *Service) Run(ctx context.Context) error {
 		for _, b := range s.timetable.announcedBeats() {
 			s.logError(ctx, "pass: beacon not sent", s.Beat(ctx, b.from, b.Heartbeat))
 		}
-		seen = s.noteChanges(ctx, seen)
+		branches, err := changes.branches(ctx, s.DB.Pool, time.Now())
+		s.logError(ctx, "pass: changes not read", err)
+		for _, branch := range branches {
+			s.timetable.touch(branch)
+		}
 		for _, agent := range s.timetable.take(time.Now()) {
 			senders.Go(func() error { s.send(ctx, agent); return nil })
 		}
 	}
-}
-
-// noteChanges makes the lists of branches due whose passes have changed. seen are the changes that it has noted before.
-func (s *Service) noteChanges(ctx context.Context, seen map[postgres.PassChange]bool) map[postgres.PassChange]bool {
-	changes, err := postgres.PassChanges(ctx, s.DB.Pool, changeAge)
-	if err != nil {
-		s.logError(ctx, "pass: changes not read", err)
-		return seen
-	}
-	noted := make(map[postgres.PassChange]bool, len(changes))
-	for _, c := range changes {
-		noted[c] = true
-		if !seen[c] {
-			s.timetable.touch(c.Branch)
-		}
-	}
-	return noted
 }
 
 // complete creates missing passes.
