@@ -152,7 +152,7 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 		), `+keyedDoors+`, joined as (
 			select f.place, d.id from found f, lateral (
 				select d.id from door_request d
-				where d.reservation_id = f.reservation_id and d.created_at > clock_timestamp() - $10::interval
+				where d.reservation_id = f.reservation_id and d.created_at > (select clock_timestamp() - $10::interval) -- once, for the index
 				  and d.device = f.device and d.key_hash = f.key_hash
 				  and coalesce(d.finished_at, 'infinity') = 'infinity' -- is null, but not by the index of all such requests
 				order by d.created_at limit 1) d

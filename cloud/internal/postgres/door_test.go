@@ -325,3 +325,42 @@ func TestListenDoors(t *testing.T) {
 		t.Error("ListenDoors ended without an error")
 	}
 }
+
+// TestPressReadsRecentRequestsOnly presses after a thousand presses of an hour ago, and counts the requests that the statement reads.
+func TestPressReadsRecentRequestsOnly(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	start := time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC)
+	key, hash := oneRoom(t, db, start)
+	exec(t, db.Pool, `
+		insert into door_request (id, branch_id, reservation_id, key_hash, requested_by, kind, device, devices, state, created_at, finished_at)
+		select gen_random_uuid(), r.branch_id, r.id, $1, 'customer', 'front', 'front', '{front_1}', 'SUCCESS', t, t
+		from reservation r, generate_series(clock_timestamp() - interval '2 hours', clock_timestamp() - interval '1 hour', interval '3.6 seconds') t`, hash)
+	exec(t, db.Pool, `analyze door_request`)
+	err := db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		const read = `select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables where relname = 'door_request'`
+		var before, after int
+		if err := tx.QueryRow(ctx, read).Scan(&before); err != nil {
+			return err
+		}
+		made, err := postgres.RequestDoorsByKey(ctx, tx, []postgres.KeyedAsk{
+			{ID: uuid.New(), Branch: "gangnam", Kind: "front", Key: key, KeyHash: hash, Online: []string{"agent-gangnam"}, Now: start},
+		}, time.Minute)
+		if err != nil {
+			return err
+		}
+		if !made[0].Made {
+			t.Errorf("got %+v, want a new request", made[0])
+		}
+		if err := tx.QueryRow(ctx, read).Scan(&after); err != nil {
+			return err
+		}
+		if n := after - before; n > 10 {
+			t.Errorf("read %d requests, want at most 10", n)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -37,6 +37,8 @@ func history(t testing.TB, db *postgres.DB, n int) {
 			select order_id, order_id, 'DONE', start_at, start_at from reservation where $1 > 0`,
 		`insert into door_request (id, branch_id, requested_by, kind, device, devices, state, created_at, finished_at)
 			select gen_random_uuid(), branch_id, 'customer', 'front', 'front', '{front_1}', 'SUCCESS', start_at, start_at from reservation where $1 > 0 order by start_at`,
+		`insert into pass (id, reservation_id, branch_id, room_id, pin, not_before, not_after, created_at, changed_at, ended_at)
+			select gen_random_uuid(), id, branch_id, room_id, '', start_at, end_at, start_at, start_at, end_at from reservation where $1 > 0`,
 		`insert into message (reservation_id, branch_id, template, to_mobile, variables, state, created_at, next_at, sent_at)
 			select id, branch_id, 'reservation-confirmed', '01000000000', '', 'SENT', start_at, start_at, start_at from reservation where $1 > 0`,
 	} {
@@ -109,6 +111,7 @@ func reads(ctx context.Context, tx pgx.Tx, now time.Time) map[string]func() erro
 		"sweep: old callbacks":  func() error { return postgres.PurgeCallbacks(ctx, tx, now.AddDate(-100, 0, 0)) },
 		"sweep: messages":       func() error { _, err := postgres.DueMessages(ctx, tx, now, 100); return err },
 		"sweep: holds":          func() error { return postgres.ExpireHoldsEverywhere(ctx, tx, now.Add(-time.Minute)) },
+		"sweep: passes":         func() error { _, err := postgres.PassChanges(ctx, tx, time.Minute); return err },
 		"sweep: blocks":         func() error { _, err := postgres.DueBlocks(ctx, tx, now, 100); return err },
 
 		"console: day":       func() error { _, err := postgres.ReservationsDuring(ctx, tx, 1, day); return err },
@@ -138,7 +141,7 @@ func reads(ctx context.Context, tx pgx.Tx, now time.Time) map[string]func() erro
 // tableScans returns how often large tables were scanned on the connection of tx.
 func tableScans(ctx context.Context, tx pgx.Tx) (map[string]int, error) {
 	rows, err := tx.Query(ctx, `select s.relname, s.seq_scan from pg_stat_xact_user_tables s join pg_class c on c.oid = s.relid
-		where s.seq_scan > 0 and c.reltuples > 1000 and s.relname in ('reservation', 'payment', 'refund', 'webhook_event', 'message', 'ledger', 'audit', 'door_request') and $1`, true)
+		where s.seq_scan > 0 and c.reltuples > 1000 and s.relname in ('reservation', 'payment', 'refund', 'webhook_event', 'message', 'ledger', 'audit', 'door_request', 'pass') and $1`, true)
 	if err != nil {
 		return nil, err
 	}
