@@ -39,7 +39,7 @@ func TestChangesAreReturnedOnce(t *testing.T) {
 	change("recent", -time.Minute) // however slow this test is
 	change("late", 30*time.Second)
 	look(time.Second, "recent")
-	look(completeInterval-time.Second)
+	look(completeInterval - time.Second)
 	look(completeInterval, "late")
 	look(completeInterval + time.Second)
 	look(2 * completeInterval)
