@@ -21,21 +21,23 @@ const (
 // changes finds the changes of passes and agents that it has not returned before. The zero value has returned none.
 type changes struct {
 	seen     map[postgres.PassChange]bool
+	looked   time.Time
 	complete time.Time // when a look went back as far as changeAge
 }
 
 // branches returns the codes of the branches with new changes.
 func (c *changes) branches(ctx context.Context, q postgres.Querier, now time.Time) (codes []string, err error) {
 	age := recentAge
-	if now.Sub(c.complete) >= completeInterval {
+	if now.Sub(c.complete) >= completeInterval || now.Sub(c.looked) > recentAge/2 { // the latter after an outage of the database
 		age = changeAge
 	}
 	list, err := postgres.PassChanges(ctx, q, age)
 	if err != nil {
 		return nil, err
 	}
+	c.looked = now
 	old := c.seen
-	if age == changeAge || old == nil {
+	if age == changeAge {
 		c.seen, c.complete = make(map[postgres.PassChange]bool, len(list)), now
 	}
 	for _, change := range list {

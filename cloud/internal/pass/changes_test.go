@@ -9,7 +9,8 @@ import (
 )
 
 // TestChangesAreReturnedOnce looks for changes of every age. A change that committed late, up to a minute after its time, is found by the
-// next complete look, the others by the next one. Each is returned once.
+// next complete look, which follows ten seconds after the one before or after a pause; the others are found by the next one. Each is
+// returned once.
 func TestChangesAreReturnedOnce(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -39,8 +40,12 @@ func TestChangesAreReturnedOnce(t *testing.T) {
 	change("recent", -time.Minute) // however slow this test is
 	change("late", 30*time.Second)
 	look(time.Second, "recent")
-	look(completeInterval - time.Second)
+	for after := 2 * time.Second; after < completeInterval; after += time.Second {
+		look(after)
+	}
 	look(completeInterval, "late")
 	look(completeInterval + time.Second)
-	look(2 * completeInterval)
+	change("missed", 30*time.Second)
+	look(completeInterval+recentAge, "missed")
+	look(completeInterval + recentAge + time.Second)
 }
