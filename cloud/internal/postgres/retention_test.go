@@ -23,11 +23,11 @@ func TestExpiredRowsAreDeleted(t *testing.T) {
 		exec(t, db.Pool, `insert into airconditioner_command (branch_id, option_id, unit, path, requested_by, at, outcome)
 			select id, 'cool', 'lobby', '{}', 'manager', $1, 'sent' from branch`, limit.Add(age))
 	}
-	for name, n := range map[string]func() (int64, error){
+	for name, expire := range map[string]func() (int64, error){
 		"door requests": func() (int64, error) { return postgres.DeleteDoorRequests(t.Context(), db.Pool, limit) },
 		"commands":      func() (int64, error) { return postgres.DeleteCommands(t.Context(), db.Pool, limit) },
 	} {
-		if n, err := n(); err != nil || n != 1 {
+		if n, err := expire(); err != nil || n != 1 {
 			t.Errorf("%s: deleted %d, %v, want 1", name, n, err)
 		}
 	}

@@ -56,10 +56,10 @@ func confirmFifty(r *rig) error {
 	return nil
 }
 
-// outliveHold delays the provider beyond the hold's TTL. No other client may get the slot.
 // shortHold is the length of a hold that is to expire. The order of a guest must be registered within it, also on a busy machine.
 const shortHold = 6 * time.Second
 
+// outliveHold delays the provider beyond the hold's TTL. No other client may get the slot.
 func outliveHold(r *rig) error {
 	if err := r.replicas[0].start(""); err != nil {
 		return err

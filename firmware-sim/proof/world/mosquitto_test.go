@@ -92,6 +92,54 @@ func TestQueueHoldsTheMessagesOfManyAgents(t *testing.T) {
 	}
 }
 
+// TestQueueIsBoundedInBytes has a replica read nothing while an agent sends 128 MiB. The broker keeps 80 MiB for it, and not the rest.
+func TestQueueIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	ctx, broker := shippedMosquitto(t)
+	const messages, size, kept = 512, 256 << 10, 80 << 20
+	topic := protocol.Topic("gangnam", protocol.KindHeartbeat)
+	reading, last := make(chan struct{}), make(chan struct{}, messages)
+	received := 0
+	service := dial(ctx, t, broker.Cloud, brokerUser, brokerSecret, func(p paho.PublishReceived) (bool, error) {
+		<-reading
+		if len(p.Packet.Payload) < size {
+			last <- struct{}{}
+		} else {
+			received++
+		}
+		return true, nil
+	})
+	if _, err := service.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: topic, QoS: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	agent := dial(ctx, t, broker.Agents, protocol.AgentID("gangnam"), fleetconfig.DemoPassword("gangnam"), nil)
+	send := func(payload []byte) {
+		if _, err := agent.Publish(ctx, &paho.Publish{Topic: topic, QoS: 1, Payload: payload}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range messages {
+		send(make([]byte, size))
+	}
+	close(reading)
+	for done := false; !done; { // a small message is dropped as well until the queue has room
+		select {
+		case <-last:
+			done = true
+		case <-ctx.Done():
+			t.Fatal(ctx.Err())
+		case <-time.After(time.Second):
+			send([]byte("last"))
+		}
+	}
+	if most := kept/size + 20; received > most { // a few are in the buffers of the sockets
+		t.Errorf("received %d messages of %d bytes, want at most %d", received, size, most)
+	}
+	if least := kept / size / 2; received < least {
+		t.Errorf("received %d messages of %d bytes, want at least %d", received, size, least)
+	}
+}
+
 // shippedMosquitto starts Mosquitto with the shipped file and the agent of gangnam. It skips the test if there is no Mosquitto.
 func shippedMosquitto(t *testing.T) (context.Context, Broker) {
 	t.Helper()
