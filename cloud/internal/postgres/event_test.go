@@ -183,6 +183,43 @@ func TestLateCommitIsNotSkipped(t *testing.T) {
 	}
 }
 
+// A statement that moves a stay updates its root twice: itself, and by the trigger of an extension that it meets first.
+func TestEventsOfAStayFollowItsVersions(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	eventSubjects(t, db, 1)
+	exec(t, db.Pool, `update reservation set state = 'DONE' where $1`, true)
+	exec(t, db.Pool, `
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, extends)
+		select branch_id, room_id, 'DONE', 'CUSTOMER', '2026-12-01 01:00', '2026-12-01 02:00', tstzrange('2026-12-01 01:10', '2026-12-01 02:10'), id
+		from reservation where $1`, true)
+	exec(t, db.Pool, `update reservation set reason = 'x' where extends is null and $1`, true) // the root comes last in the table
+	exec(t, db.Pool, `update reservation set occupied = 'empty' where $1`, true)
+	exec(t, db.Pool, `
+		update reservation set start_at = start_at + interval '1 day', end_at = end_at + interval '1 day', stay_end = null,
+		       occupied = tstzrange(start_at + interval '1 day', end_at + interval '1 day') where $1`, true)
+	if err := db.PlaceEvents(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	events, _, err := postgres.Events(t.Context(), db.Pool, postgres.EventFilter{Limit: 100, Types: []string{"reservation.*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, moved := map[string]int64{}, 0
+	for _, e := range events {
+		if e.Version != last[e.Subject]+1 {
+			t.Errorf("version %d of %s (%s) follows version %d", e.Version, e.Subject, e.Type, last[e.Subject])
+		}
+		last[e.Subject] = e.Version
+		if e.Type == "reservation.moved" {
+			moved++
+		}
+	}
+	if moved != 2 {
+		t.Errorf("got %d moved reservations, want 2: %v", moved, events)
+	}
+}
+
 // Every table of the stream writes events, with the branch that they concern.
 func TestEventsOfEveryTable(t *testing.T) {
 	t.Parallel()
