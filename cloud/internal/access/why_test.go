@@ -87,6 +87,19 @@ func TestWhy(t *testing.T) {
 		t.Fatalf("press %+v", got)
 	}
 	same(key, 1, check(key, "gangnam", access.Room, access.DoorFailed, access.UsePIN, access.Call))
+	// A later opening at the keypad shows that the door works; an attempt there, and an opening of another door, do not.
+	entry := func(entry int, device, outcome string) {
+		h.exec(`insert into pass_entry (username, journal, entry, branch_id, reservation_id, device, at, outcome, reason, source, previous, hash, received_at)
+			select c.username, 'keypad', $1, c.branch_id, k.reservation_id, $2, clock_timestamp(), $3, '', 'code', '', '', now()
+			from agent_credential c, access_key k where c.username = $4 and k.hash = sha256(convert_to($5, 'UTF8'))`,
+			entry, device, outcome, protocol.AgentID("gangnam"), key)
+	}
+	entry(1, "front_1", "opened")
+	entry(2, "room_1", "refused")
+	same(key, 1, check(key, "gangnam", access.Room, access.DoorFailed, access.UsePIN, access.Call))
+	entry(3, "room_1", "opened")
+	same(key, 1, check(key, "gangnam", access.Room, access.Openable))
+	h.exec(`delete from pass_entry`)
 	a.Fail(agenttest.Faults{})
 	h.await(h.Service, h.request(access.Room, key), key)
 	same(key, 1, check(key, "gangnam", access.Room, access.Openable))

@@ -104,6 +104,41 @@ func TestMessagesOfTheStay(t *testing.T) {
 	}
 }
 
+// TestDoorFailedMessage has a press fail in two stays. Only the guest whom nothing shows to have entered receives a message.
+func TestDoorFailedMessage(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, func(c *config.Settings) { c.Times.SweepEvery = 50 * time.Millisecond })
+	start := slot(s, 0)
+	for room := 1; room <= 2; room++ {
+		buyer := s.Client(t)
+		buyer.Post("/payment/confirm", order(t, s, buyer, room, start, time.Hour, []int{30000, 25000}[room-1], "카드")).OK(t)
+	}
+	s.Clock.Stop(start.Add(time.Minute))
+	_, err := s.DB.Pool.Exec(t.Context(), `
+		with pressed as (
+			insert into door_request (id, branch_id, requested_by, kind, device, devices, created_at, state, finished_at, reservation_id)
+			select gen_random_uuid(), r.branch_id, 'key', 'room', 'room_' || m.no, array['room_' || m.no], clock_timestamp() - interval '1 minute',
+			       'FAILED', clock_timestamp() - interval '50 seconds', r.id
+			from reservation r join room m on m.id = r.room_id where r.state = 'DONE' and $1
+			returning branch_id, reservation_id, device
+		)
+		insert into pass_entry (username, journal, entry, branch_id, reservation_id, device, at, outcome, reason, source, previous, hash, received_at)
+		select c.username, 'journal', 1, p.branch_id, p.reservation_id, p.device, clock_timestamp() - interval '40 seconds', 'opened', '', 'code', '', '', now()
+		from pressed p join agent_credential c on c.branch_id = p.branch_id where p.device = 'room_2' limit 1`, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rooms := func() string {
+		return only(t, s, `
+			select coalesce(string_agg(o.no::text, ' ' order by o.no), '') from message m join reservation r on r.id = m.reservation_id
+			join room o on o.id = r.room_id where m.template = 'stay-door-failed' and $1`, true)
+	}
+	eventually(t, "a message", func() bool { return rooms() != "" })
+	if got := rooms(); got != "1" {
+		t.Errorf("messages to the guests of the rooms %q, want 1: the guest of room 2 has entered with a code", got)
+	}
+}
+
 // TestLateMessagesOfTheStay cancels one stay and moves another while their reminders wait for the provider: only the guest of the
 // third receives a reminder.
 func TestLateMessagesOfTheStay(t *testing.T) {

@@ -22,10 +22,22 @@ type StuckDoor struct {
 // stuckSpan is how far back failures are looked for: a stay lasts at most five hours.
 const stuckSpan = 8 * time.Hour
 
+// enteredAfter is the predicate that something after the failed request d shows that the guest of the reservation r has entered:
+// any later opening of the same door, and any later entry into the room, by key or at a keypad. A request or an attempt at a
+// keypad whose outcome is unknown may have opened the door, so it counts as one.
+const enteredAfter = `(exists (
+		select from door_request s where s.reservation_id = r.id and s.state in ('SUCCESS', 'UNKNOWN') and s.created_at > d.created_at
+		   and (s.device = d.device or s.kind = 'room'))
+	or exists (
+		select from door_event e where e.branch_id = r.branch_id and e.kind = 'door-opened' and e.at > d.created_at
+		   and (e.device = d.device or e.device = 'room_' || (select m.no from room m where m.id = r.room_id)
+		        or d.kind = 'front' and e.device like 'front%'))
+	or exists (
+		select from pass_entry p where p.reservation_id = r.id and p.at > d.created_at and p.outcome in ('opened', 'unknown')
+		   and (p.device = d.device or p.device like 'room%' or d.kind = 'front' and p.device like 'front%')))`
+
 // StuckDoors returns the stuck reservations of branches that compensate, without those that were compensated. id is 0 for
-// all. A request without an answer of the agent is not a failure: the guest had a code or a PIN. Any later opening of the same
-// door, and any later entry into the room, is an entry, by key or at a keypad. A request or an attempt at a keypad whose outcome
-// is unknown may have opened the door, so it counts as one.
+// all. A request without an answer of the agent is not a failure: the guest had a code or a PIN.
 func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now time.Time) ([]StuckDoor, error) {
 	rows, err := q.Query(ctx, `
 		select r.id, r.branch_id, r.room_id, greatest(min(d.created_at), r.start_at)
@@ -35,16 +47,7 @@ func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now ti
 		where b.compensation is not null and ($1 = 0 or r.id = $1) and r.state = 'DONE'
 		  and d.state = 'FAILED' and jsonb_path_exists(d.outcomes, '$.* ? (@.outcome == "failed")')
 		  and not exists (select from compensation c where c.reservation_id = r.id)
-		  and not exists (
-		      select from door_request s where s.reservation_id = r.id and s.state in ('SUCCESS', 'UNKNOWN') and s.created_at > d.created_at
-		         and (s.device = d.device or s.kind = 'room'))
-		  and not exists (
-		      select from door_event e where e.branch_id = b.id and e.kind = 'door-opened' and e.at > d.created_at
-		         and (e.device = d.device or e.device = 'room_' || (select m.no from room m where m.id = r.room_id)
-		              or d.kind = 'front' and e.device like 'front%'))
-		  and not exists (
-		      select from pass_entry p where p.reservation_id = r.id and p.at > d.created_at and p.outcome in ('opened', 'unknown')
-		         and (p.device = d.device or p.device like 'room%' or d.kind = 'front' and p.device like 'front%'))
+		  and not `+enteredAfter+`
 		group by r.id order by r.id limit 200`, id, now.Add(-stuckSpan), now)
 	if err != nil {
 		return nil, err

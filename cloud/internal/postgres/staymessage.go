@@ -33,6 +33,7 @@ var (
 	StayDoorFailed = StayMessage{"stay-door-failed", `r.start_at`, `
 		r.start_at - interval '2 minutes' <= $2 and ` + stayEnd + ` - interval '2 minutes' > $2 and (
 			select d.state in ('FAILED', 'UNKNOWN') and d.detail is distinct from 'claim denied' and d.finished_at < clock_timestamp() - interval '20 seconds'
+			   and not ` + enteredAfter + `
 			from door_request d where d.reservation_id = r.id and d.created_at > clock_timestamp() - interval '10 minutes'
 			order by d.created_at desc limit 1)`}
 	StayNotArrived = StayMessage{"stay-not-arrived", `r.start_at`, `

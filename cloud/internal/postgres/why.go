@@ -31,7 +31,7 @@ type KeyFacts struct {
 	Blocked bool // the provider is asked whether the money is lost
 
 	MovedAt time.Time // of the move away from a time that would contain now; zero: none
-	Failed  time.Time // of the latest press for the door if it failed; zero: it did not
+	Failed  time.Time // of the latest press for the door if it failed and no keypad has opened the door since; zero: otherwise
 	Keypad  string    // of the door: agent, standalone, none
 	HasPass bool      // a PIN of the reservation is valid
 
@@ -57,7 +57,9 @@ var keyFacts = `
 	       coalesce(k.kind, ''), coalesce(k.revoked_as, ''), k.revoked_at,
 	       coalesce(k.id is not null and ` + opens + ` and r.start_at <= $3 and $3 < ` + stayEnd + `, false), coalesce(r.keys_blocked, false),
 	       (select max(v.at) from reservation_move v where v.reservation_id = r.id and v.from_start <= $3 and $3 < v.from_end),
-	       (select case when d.state in ('FAILED', 'UNKNOWN') and d.detail is distinct from '` + Offline + `' then d.created_at end
+	       (select case when d.state in ('FAILED', 'UNKNOWN') and d.detail is distinct from '` + Offline + `' and not exists (
+	            select from pass_entry p where p.reservation_id = r.id and p.at > d.created_at and p.outcome = 'opened' and p.device like $2 || '%')
+	          then d.created_at end
 	        from door_request d where d.reservation_id = r.id and d.kind = $2 and d.created_at > clock_timestamp() - $4::interval
 	        order by d.created_at desc limit 1),
 	       locked.since, locked.until,
