@@ -11,6 +11,12 @@
 // to their agents, and subscribes to presence and to the answers of commands. Claims, results, telemetry and heartbeats of an
 // agent are handled by the replica to which the agent is connected.
 //
+// # External brokers
+//
+// Every replica subscribes to presence and to the answers of commands, for its memory. One replica handles each claim, result
+// and telemetry message, stores each status and answers each heartbeat, by a shared subscription. A retained status is stored by
+// every replica that subscribes, because it may have come while there was none.
+//
 // # What the broker rejects
 //
 //	accept ──► at most 5 s and 64 KiB for CONNECT, 4096 connections that have not finished it

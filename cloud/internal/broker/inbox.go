@@ -44,7 +44,7 @@ type Devices interface {
 // in order.
 type Passes interface {
 	Beat(ctx context.Context, from protocol.Peer, beat protocol.Heartbeat) error
-	// Announced handles presence and status messages after Devices has.
+	// Announced handles presence and status messages after Devices of this replica or of another one has.
 	Announced(announced []device.Announcement)
 	Applied(ctx context.Context, from protocol.Peer, applied protocol.PassApplied) error
 	Entry(ctx context.Context, from protocol.Peer, entry protocol.PassEntry) error
@@ -82,6 +82,8 @@ type delivery struct {
 	kind    protocol.Kind
 	payload []byte
 	online  bool // of kindPresence
+	// elsewhere: another replica passes this status to Devices.
+	elsewhere bool
 }
 
 // Kinds of deliveries that the broker creates itself. They never appear on the network.
@@ -218,16 +220,21 @@ func (i *inbox) drain(first delivery, lane <-chan delivery) []delivery {
 // handleSteady passes consecutive messages of one kind on together, so that the order of the kinds is kept.
 func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
 	var (
-		announced []device.Announcement
-		telemetry []postgres.Telemetry
+		announced, stored []device.Announcement
+		telemetry         []postgres.Telemetry
 	)
+	announce := func(a device.Announcement, elsewhere bool) {
+		if announced = append(announced, a); !elsewhere {
+			stored = append(stored, a)
+		}
+	}
 	flush := func() {
-		inOneBatch(ctx, announced, i.devices.Announced, func(a device.Announcement, err error) { i.logError(ctx, a.Agent, protocol.KindStatus, err) })
+		inOneBatch(ctx, stored, i.devices.Announced, func(a device.Announcement, err error) { i.logError(ctx, a.Agent, protocol.KindStatus, err) })
 		if i.passes != nil {
 			i.passes.Announced(announced)
 		}
 		inOneBatch(ctx, telemetry, i.devices.Telemetry, func(t postgres.Telemetry, err error) { i.logError(ctx, t.Agent, protocol.KindTelemetry, err) })
-		announced, telemetry = nil, nil
+		announced, stored, telemetry = nil, nil, nil
 	}
 	for _, d := range batch {
 		var err error
@@ -236,13 +243,13 @@ func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
 		}
 		switch d.kind {
 		case kindPresence:
-			announced = append(announced, device.Announcement{Agent: d.from.Agent, Online: d.online})
+			announce(device.Announcement{Agent: d.from.Agent, Online: d.online}, false)
 		case kindTakeover:
 			err = i.devices.TakenOver(ctx, d.from.Agent)
 		case protocol.KindStatus:
 			var status protocol.Status
 			if status, err = protocol.Decode[protocol.Status](d.payload); err == nil {
-				announced = append(announced, device.Announcement{Agent: d.from.Agent, Online: status.State == protocol.Online, Status: &status})
+				announce(device.Announcement{Agent: d.from.Agent, Online: status.State == protocol.Online, Status: &status}, d.elsewhere)
 			}
 		case protocol.KindTelemetry:
 			var m protocol.Telemetry

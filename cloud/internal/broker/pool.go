@@ -151,9 +151,19 @@ func (p *Pool) Run(ctx context.Context) error {
 	return errors.Join(err, handling.Wait())
 }
 
-// receive handles a message of an agent. It runs in the read loops of the clients. retained: the broker kept the message and
-// sends it to a new subscriber. via is the peer that passes it on; nil: the broker is external.
-func (p *Pool) receive(topic string, payload []byte, retained bool, via *source) {
+// copyOf tells which copy of a message a broker has delivered.
+type copyOf uint8
+
+const (
+	plainCopy    copyOf = iota // every replica receives one
+	sharedCopy                 // one replica receives it
+	retainedCopy               // the broker kept the message and sends it to a new subscriber
+)
+
+// receive handles a message of an agent. It runs in the read loops of the clients. A status or heartbeat comes as a plain copy,
+// for presence, and as a shared one; some brokers deliver both as one shared copy. via is the peer that passes the message on;
+// nil: the broker is external.
+func (p *Pool) receive(topic string, payload []byte, of copyOf, via *source) {
 	agent, kind, ok := protocol.ParseAgentTopic(topic)
 	if !ok {
 		return
@@ -172,7 +182,7 @@ func (p *Pool) receive(topic string, payload []byte, retained bool, via *source)
 		}
 		from := connID{m.BootID, m.Connection}
 		switch {
-		case retained && p.branches.outdated(agent, from):
+		case of == retainedCopy && p.branches.outdated(agent, from):
 			return // the agent has moved to another broker since
 		case m.State == protocol.Online:
 			takenOver = p.branches.hear(agent, from, via)
@@ -185,17 +195,18 @@ func (p *Pool) receive(topic string, payload []byte, retained bool, via *source)
 		p.cfg.Log.Warn("mqtt: agent taken over by another machine", "branch", agent.Branch, "username", agent.Username)
 		p.inbox.put(delivery{from: protocol.Peer{Agent: agent}, kind: kindTakeover})
 	}
-	for _, of := range p.branches.all(agent.Branch) {
+	for _, a := range p.branches.all(agent.Branch) {
 		if via != nil {
-			p.presence.follow(of)
+			p.presence.follow(a)
 		} else {
-			p.presence.announce(of)
+			p.presence.announce(a)
 		}
 	}
 	switch {
 	case via != nil && (kind == protocol.KindStatus || kind == protocol.KindHeartbeat): // only presence
-	case kind != protocol.KindHeartbeat || asksForTime(payload):
-		p.inbox.put(delivery{from: protocol.Peer{Agent: agent}, kind: kind, payload: payload})
+	case kind == protocol.KindHeartbeat && (of != sharedCopy || !asksForTime(payload)): // only presence
+	default:
+		p.inbox.put(delivery{from: protocol.Peer{Agent: agent}, kind: kind, payload: payload, elsewhere: kind == protocol.KindStatus && of == plainCopy})
 	}
 }
 

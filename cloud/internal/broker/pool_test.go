@@ -13,15 +13,22 @@ import (
 // twoMosquittos starts the brokers of a pool.
 func twoMosquittos(t *testing.T) (a, b *mosquittoServer) {
 	t.Helper()
-	a, ok := newMosquitto(t)
+	return mustMosquitto(t), mustMosquitto(t)
+}
+
+func mosquittoOutside(t *testing.T) (addr string) { return mustMosquitto(t).addr }
+
+// mustMosquitto starts a Mosquitto, or skips the test if none is installed and none is required.
+func mustMosquitto(t *testing.T) *mosquittoServer {
+	t.Helper()
+	m, ok := newMosquitto(t)
 	if !ok {
 		if os.Getenv("E2E_REQUIRED") == "1" {
 			t.Fatal("mosquitto is not installed")
 		}
 		t.Skip("mosquitto is not installed")
 	}
-	b, _ = newMosquitto(t)
-	return a, b
+	return m
 }
 
 // agentAt connects an agent to a broker; connection is its number since the agent's start.

@@ -25,6 +25,9 @@ const (
 	remoteQueue = 1024
 	// sharedBy is the prefix of shared subscriptions: each message is handled by one of the replicas.
 	sharedBy = "$share/yeolda/"
+	// sharedID is the subscription identifier of shared subscriptions. It tells the replica that handles a status or heartbeat
+	// from the others, which receive it too.
+	sharedID = 1
 	// subscribeTries is the number of attempts to subscribe before the connection is replaced.
 	subscribeTries = 3
 )
@@ -92,7 +95,13 @@ func (r *remote) run(ctx context.Context) error {
 		ClientConfig: paho.ClientConfig{
 			ClientID: r.clientID, PacketTimeout: remoteTimeout,
 			OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) {
-				r.pool.receive(p.Packet.Topic, p.Packet.Payload, p.Packet.Retain, r.source.Load())
+				of := plainCopy
+				if id := p.Packet.Properties.SubscriptionIdentifier; id != nil && *id == sharedID {
+					of = sharedCopy
+				} else if p.Packet.Retain {
+					of = retainedCopy
+				}
+				r.pool.receive(p.Packet.Topic, p.Packet.Payload, of, r.source.Load())
 				return true, nil
 			}},
 		},
@@ -121,36 +130,59 @@ func (r *remote) lost() {
 	}
 }
 
-// subscribe subscribes to all messages of agents. One replica handles each claim, result and telemetry message; all
-// replicas receive presence and the answers to commands. A peer handles the former itself.
+// subscribe subscribes to all messages of agents. All replicas receive presence and the answers to commands. One replica
+// handles each claim, result and telemetry message, stores each status and answers each heartbeat. A peer does so itself.
 func (r *remote) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
-	request := &paho.Subscribe{}
+	plain := &paho.Subscribe{}
+	shared := &paho.Subscribe{Properties: &paho.SubscribeProperties{SubscriptionIdentifier: new(sharedID)}}
 	for kind, filter := range protocol.CloudFilters() {
-		switch kind {
-		case protocol.KindDoorClaim, protocol.KindDoorResult, protocol.KindTelemetry, protocol.KindPassApplied, protocol.KindPassEntry, protocol.KindSettingsFile,
-			protocol.KindDiagnosticsLog, protocol.KindDiagnosticsReport:
-			filter = sharedBy + filter
+		byOne, byAll := handledBy(kind)
+		if byOne && !r.peer {
+			shared.Subscriptions = append(shared.Subscriptions, paho.SubscribeOptions{Topic: sharedBy + filter, QoS: kind.QoS()})
 		}
-		if r.peer && peerFilters[filter] == 0 {
-			continue
+		if byAll && (!r.peer || peerFilters[filter] != 0) {
+			plain.Subscriptions = append(plain.Subscriptions, paho.SubscribeOptions{Topic: filter, QoS: kind.QoS()})
 		}
-		request.Subscriptions = append(request.Subscriptions, paho.SubscribeOptions{Topic: filter, QoS: kind.QoS()})
 	}
+	requests := []*paho.Subscribe{plain}
+	if !r.peer {
+		requests = []*paho.Subscribe{shared, plain} // in this order, so that no retained status comes before its successors can be stored
+	}
+	for _, request := range requests {
+		if err := r.try(ctx, m, request); err != nil {
+			if ctx.Err() == nil {
+				m.TerminateConnectionForTest() // a connection without subscriptions is useless; autopaho reconnects
+			}
+			return
+		}
+	}
+	r.up.Store(true)
+}
+
+// handledBy reports whether messages of a kind are handled by one replica, and whether all replicas receive them.
+func handledBy(kind protocol.Kind) (one, all bool) {
+	switch kind {
+	case protocol.KindStatus, protocol.KindHeartbeat:
+		return true, true
+	case protocol.KindDoorClaim, protocol.KindDoorResult, protocol.KindTelemetry, protocol.KindPassApplied, protocol.KindPassEntry, protocol.KindSettingsFile,
+		protocol.KindDiagnosticsLog, protocol.KindDiagnosticsReport:
+		return true, false
+	}
+	return false, true
+}
+
+// try subscribes, several times if necessary.
+func (r *remote) try(ctx context.Context, m *autopaho.ConnectionManager, request *paho.Subscribe) (err error) {
 	for range subscribeTries {
 		limited, cancel := context.WithTimeout(ctx, remoteTimeout)
-		_, err := m.Subscribe(limited, request)
+		_, err = m.Subscribe(limited, request)
 		cancel()
-		if err == nil {
-			r.up.Store(true)
-			return
-		}
-		if ctx.Err() != nil {
-			return
+		if err == nil || ctx.Err() != nil {
+			return err
 		}
 		r.pool.cfg.Log.Error("mqtt: not subscribed", "broker", r.address.Host, "error", err)
 	}
-	// A connection without subscriptions is useless. autopaho reconnects.
-	m.TerminateConnectionForTest()
+	return err
 }
 
 func (r *remote) send(ctx context.Context, m *autopaho.ConnectionManager) {

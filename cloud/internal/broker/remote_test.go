@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/listeners"
 
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
+	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -53,13 +55,17 @@ func join(t *testing.T, addrs ...string) replica {
 // joinWith starts a replica whose messages go to given verbs.
 func joinWith(t *testing.T, v *verbs, addrs ...string) replica {
 	t.Helper()
-	r := replica{verbs: v}
+	return joinAs(t, replica{verbs: v}, nil, addrs...)
+}
+
+func joinAs(t *testing.T, r replica, passes Passes, addrs ...string) replica {
+	t.Helper()
 	var brokers []*url.URL
 	for _, addr := range addrs {
 		brokers = append(brokers, &url.URL{Scheme: "mqtt", Host: addr, User: url.UserPassword("cloud", "secret")})
 	}
 	r.Pool = NewPool(PoolConfig{Brokers: brokers,
-		Doors: r.verbs, Devices: r.verbs, Climate: r.verbs, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		Doors: r.verbs, Devices: r.verbs, Climate: r.verbs, Passes: passes, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
@@ -76,15 +82,24 @@ func TestReplicasShareABrokerOutside(t *testing.T) {
 	t.Parallel()
 	addr := outside(t)
 	first, second := join(t, addr), join(t, addr)
+	for _, r := range []replica{first, second} { // a replica that subscribes later stores the retained status
+		wait(t, "the connection", r.Connected)
+	}
 	a := agenttest.Connect(t, agenttest.Config{Branch: "gangnam", Dial: agenttest.TCP(addr)})
 	for _, r := range []replica{first, second} {
 		wait(t, "the branch to be online at both", func() bool { return len(r.Online("gangnam")) > 0 })
 		if h := receive(t, r.comings); h.branch != "gangnam" || !h.online {
 			t.Errorf("presence %+v", h)
 		}
-		if h := receive(t, r.devices); h.message.Kind() != protocol.KindStatus {
-			t.Errorf("got %+v", h)
-		}
+	}
+	// One of them stores the status.
+	select {
+	case h := <-first.devices:
+		mustBeStatus(t, h)
+	case h := <-second.devices:
+		mustBeStatus(t, h)
+	case <-time.After(10 * time.Second):
+		t.Fatal("no replica stored the status")
 	}
 	// Each claim is received by exactly one replica, whichever sent the ask.
 	const asks = 40
@@ -116,9 +131,6 @@ func TestReplicasShareABrokerOutside(t *testing.T) {
 	}
 	for _, r := range []replica{first, second} {
 		h := receive(t, r.devices)
-		for h.message.Kind() == protocol.KindStatus { // the retained status may arrive in addition to the live one
-			h = receive(t, r.devices)
-		}
 		if h.message.(protocol.SensorsReadings).RequestID != id {
 			t.Errorf("got %+v", h)
 		}
@@ -129,12 +141,78 @@ func TestReplicasShareABrokerOutside(t *testing.T) {
 	}
 }
 
+func mustBeStatus(t *testing.T, h heard) {
+	t.Helper()
+	if h.message.Kind() != protocol.KindStatus {
+		t.Errorf("got %+v, want a status", h)
+	}
+}
+
+// passVerbs counts the messages that a replica handles for passes.
+type passVerbs struct{ announced, beats atomic.Int64 }
+
+func (v *passVerbs) Beat(context.Context, protocol.Peer, protocol.Heartbeat) error {
+	v.beats.Add(1)
+	return nil
+}
+
+func (v *passVerbs) Announced(announced []device.Announcement) {
+	for _, a := range announced {
+		if a.Status != nil {
+			v.announced.Add(1)
+		}
+	}
+}
+
+func (v *passVerbs) Applied(context.Context, protocol.Peer, protocol.PassApplied) error { return nil }
+func (v *passVerbs) Entry(context.Context, protocol.Peer, protocol.PassEntry) error     { return nil }
+
+// An agent repeats its status and asks for the time. One replica stores each status and answers each heartbeat; all know the
+// agent.
+func TestOneReplicaHandlesEachStatusAndHeartbeat(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(*testing.T) string{"mochi": outside, "Mosquitto": mosquittoOutside} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := start(t)
+			var passes [2]passVerbs
+			first, second := joinAs(t, replica{verbs: newVerbs()}, &passes[0], addr), joinAs(t, replica{verbs: newVerbs()}, &passes[1], addr)
+			for _, r := range []replica{first, second} {
+				wait(t, "the connection", r.Connected)
+			}
+			a := agenttest.Connect(t, agenttest.Config{Branch: "gangnam", Dial: agenttest.TCP(addr), BootID: "boot", Connection: 1})
+			const repeated = 20
+			status := protocol.Status{State: protocol.Online, BootID: "boot", Connection: 1, AgentVersion: "test", StartedAt: time.Now(), Inventory: new(protocol.Inventory)}
+			for range repeated {
+				for _, m := range []protocol.Message{protocol.Heartbeat{BootID: "boot", Connection: 1, Nonce: protocol.NewNonce()}, status} {
+					if err := a.Publish(m); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			const statuses = 1 + repeated // with the one after connecting
+			stored := func() int { return len(first.devices) + len(second.devices) }
+			beats := func() int64 { return passes[0].beats.Load() + passes[1].beats.Load() }
+			wait(t, "each status at both replicas", func() bool { return min(passes[0].announced.Load(), passes[1].announced.Load()) >= statuses })
+			wait(t, "each status to be stored", func() bool { return stored() >= statuses })
+			wait(t, "each heartbeat", func() bool { return beats() >= repeated })
+			if n := stored(); n != statuses {
+				t.Errorf("%d statuses stored, want %d", n, statuses)
+			}
+			if n := beats(); n != repeated {
+				t.Errorf("%d heartbeats answered, want %d", n, repeated)
+			}
+		})
+	}
+}
+
 func TestReplicaThatComesLaterKnowsWhoIsThere(t *testing.T) {
 	t.Parallel()
 	addr := outside(t)
 	agenttest.Connect(t, agenttest.Config{Branch: "gangnam", Dial: agenttest.TCP(addr)})
 	r := join(t, addr)
 	wait(t, "the retained status", func() bool { return len(r.Online("gangnam")) > 0 })
+	mustBeStatus(t, receive(t, r.devices))
 }
 
 func TestSendDoesNotWaitForABrokerThatIsAway(t *testing.T) {
