@@ -109,6 +109,9 @@ func (c *change) exchange(stay stay, req ExchangeRequest, earlier booking.Reserv
 	if won, _ := branch.PriceOf(room, times); won != stay.price() {
 		return c.holdExchange(stay, room, times, won, req, earlier)
 	}
+	if err := c.giveUpExchanges(); err != nil {
+		return Exchange{}, err
+	}
 	if err := c.moveTo(stay, branch, room, times, "customer", ""); err != nil {
 		return Exchange{}, err
 	}
@@ -124,8 +127,7 @@ func (c *change) holdExchange(stay stay, room booking.Room, times booking.Interv
 	if err != nil {
 		return Exchange{}, err
 	}
-	unpaid, err := postgres.LockExchanges(c.ctx, c.tx, c.r().ID)
-	if err != nil {
+	if err := c.giveUpExchanges(); err != nil {
 		return Exchange{}, err
 	}
 	if earlier.ID != 0 && earlier.Replaces != c.r().ID {
@@ -133,9 +135,6 @@ func (c *change) holdExchange(stay stay, room booking.Room, times booking.Interv
 		if err != nil {
 			return Exchange{}, err
 		}
-		unpaid = append(unpaid, held)
-	}
-	for _, held := range unpaid {
 		if err := c.on(held).giveUp(); err != nil {
 			return Exchange{}, err
 		}
@@ -159,6 +158,20 @@ func (c *change) holdExchange(stay stay, room booking.Room, times booking.Interv
 		return Exchange{}, err
 	}
 	return result, postgres.SetReplacedAccount(c.ctx, c.tx, held.ID, sealed)
+}
+
+// giveUpExchanges releases the unpaid exchanges of the stay: the guest has chosen another time.
+func (c *change) giveUpExchanges() error {
+	unpaid, err := postgres.LockExchanges(c.ctx, c.tx, c.r().ID)
+	if err != nil {
+		return err
+	}
+	for _, held := range unpaid {
+		if err := c.on(held).giveUp(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // exchangeAccount seals the account for the refund of the old stay, or returns ErrAccountRequired if the old stay needs one.

@@ -62,6 +62,24 @@ func TestExchange(t *testing.T) {
 	s.answer(t, g.Buyer, "/v2/keys/"+g.key+"/end", nil, 400, "ResourceNotExistException") // the old key is revoked
 }
 
+// TestExchangeAfterAnother: a guest who holds a longer stay at another price and then takes the same price is not kept from it by
+// the own hold, which is released.
+func TestExchangeAfterAnother(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	g := s.loggedIn(t, sandbox.MethodCard)
+	start := g.wish.Start.Add(24 * time.Hour)
+	s.answer(t, g.Buyer, g.exchangePath(), g.exchange(g.wish.Room, start, start.Add(2*time.Hour)), 200, "")
+	same := s.answer(t, g.Buyer, g.exchangePath(), g.exchange(g.wish.Room, start, start.Add(time.Hour)), 200, "")
+	if !decode[exchanged](t, same.Data).Moved {
+		t.Errorf("same price: %s", same.Data)
+	}
+	g.wantEnd(t, s, start.Add(time.Hour))
+	if n := s.count(t, `select count(*) from reservation where state = 'HOLD' and $1`, true); n != 0 {
+		t.Errorf("%d holds", n)
+	}
+}
+
 // TestExchangeRejected: nothing changes for another guest, after the deadline, for a taken time, or without an account for a
 // deposit.
 func TestExchangeRejected(t *testing.T) {
