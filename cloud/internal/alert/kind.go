@@ -47,7 +47,7 @@ var kinds = []struct {
 	{DoorHeld, "%s 문이 오래 열려 있어요"},
 	{PaymentUnclear, "%s의 결제 결과를 확인할 수 없어요"},
 	{RefundFailed, "%s의 환불이 실패했어요"},
-	{Discrepancy, "결제사와 금액이 다르거나 캘린더를 읽을 수 없어요 (%s)"},
+	{Discrepancy, "결제·출입 기록이 맞지 않거나 캘린더를 읽을 수 없어요 (%s)"},
 	{PINExposed, "%s 문의 비밀번호가 공개됐어요. 비밀번호를 바꿔 주세요"},
 	{SelfTest, "장치 점검에 실패했어요 (%s)"},
 	{SensorThreshold, "%s 온도가 정상 범위를 벗어났어요"},

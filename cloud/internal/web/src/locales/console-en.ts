@@ -76,7 +76,7 @@ export const en: Texts = {
   "alert_door-held": "{subject} is held open.",
   "alert_payment-unclear": "The outcome of the payment of {subject} is unknown.",
   "alert_refund-failed": "The refund of {subject} failed.",
-  alert_discrepancy: "The provider's books or a calendar differ ({subject}).",
+  alert_discrepancy: "Records of payments or entries do not match, or a calendar cannot be read ({subject}).",
   "alert_pin-exposed": "The PIN of {subject} was disclosed. Please change it.",
   "alert_self-test": "The device failed a self-test ({subject}).",
   "alert_sensor-threshold": "{subject}: the temperature is out of range.",
