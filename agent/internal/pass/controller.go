@@ -80,7 +80,9 @@ type Controller struct {
 // keypad holds the limits of one keypad; the number of wrong attempts is in the journal.
 type keypad struct {
 	lockedUntil time.Time // monotonic
-	noted       map[string]time.Time
+	// over is the end of a lock-out that began before the agent started, by the clock of the beacons; zero: not known.
+	over  time.Time
+	noted map[string]time.Time
 }
 
 // NewController restores the passes from disk. A failure of the disk leaves a controller that rejects every attempt until it works.
@@ -101,9 +103,9 @@ func NewController(config Config) *Controller {
 	}
 	for _, device := range config.Devices {
 		k := &keypad{noted: make(map[string]time.Time)}
-		// It may have been locked when the agent ended, for a time that is not known any more.
+		// It may have been locked when the agent ended. Until the time is known, the lock-out counts as just begun.
 		if wrong := journal.state.Wrong[device]; wrong > 0 && wrong%wrongPerLockout == 0 {
-			k.lockedUntil = time.Now().Add(lockout(wrong))
+			k.lockedUntil, k.over = time.Now().Add(lockout(wrong)), journal.state.Locked[device]
 		}
 		c.keypads[device] = k
 	}
@@ -185,7 +187,16 @@ func (c *Controller) withJournal(notAfter time.Time, use func(*journal)) bool {
 func (c *Controller) locked(k *keypad) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Now().Before(k.lockedUntil)
+	return c.lockedAt(k, time.Now())
+}
+
+// lockedAt reports whether a keypad is locked at a monotonic time. mu is held.
+func (c *Controller) lockedAt(k *keypad, at time.Time) bool {
+	if !at.Before(k.lockedUntil) {
+		return false
+	}
+	now, ok := c.config.Clock.Now()
+	return k.over.IsZero() || !ok || now.Earliest.Before(k.over)
 }
 
 // Run applies lists and delivers entries until ctx is done.
@@ -256,7 +267,7 @@ func (c *Controller) Attempt(device, digits string) Verdict {
 	began := time.Now()
 	c.mu.Lock()
 	k := c.keypads[device]
-	if k == nil || began.Before(k.lockedUntil) {
+	if k == nil || c.lockedAt(k, began) {
 		c.mu.Unlock()
 		return Verdict{Reason: protocol.ReasonLockedOut}
 	}
@@ -424,16 +435,16 @@ func (c *Controller) refuse(k *keypad, a attempt, now Span, began time.Time, rea
 			reason = protocol.ReasonLockedOut
 			return
 		}
-		wrong := j.state.Wrong[a.Device] + 1
+		wrong, locked := j.state.Wrong[a.Device]+1, time.Time{}
 		if wrong%wrongPerLockout == 0 {
-			reason = protocol.ReasonLockedOut
+			reason, locked = protocol.ReasonLockedOut, now.Latest.Add(lockout(wrong)).UTC()
 			c.mu.Lock()
-			k.lockedUntil = time.Now().Add(lockout(wrong))
+			k.lockedUntil, k.over = time.Now().Add(lockout(wrong)), time.Time{}
 			c.mu.Unlock()
 		}
-		err := j.refuse(a, reason, wrong)
+		err := j.refuse(a, reason, wrong, locked)
 		if err != nil {
-			j.state.Wrong[a.Device] = wrong // it counts all the same
+			j.count(a.Device, wrong, locked) // it counts all the same
 		}
 		c.record(err)
 		c.config.Logger.Info("pass refused", "device", a.Device, "source", a.Source, "reason", reason, "wrong", wrong)
@@ -467,7 +478,7 @@ func (c *Controller) note(k *keypad, a attempt, reason string) Verdict {
 	}
 	c.mu.Unlock()
 	if !recent {
-		c.withJournal(time.Now().Add(attemptTimeout), func(j *journal) { c.record(j.refuse(a, reason, 0)) })
+		c.withJournal(time.Now().Add(attemptTimeout), func(j *journal) { c.record(j.refuse(a, reason, 0, time.Time{})) })
 		c.notify()
 	}
 	return Verdict{Reason: reason}

@@ -98,7 +98,7 @@ func TestGuesses(t *testing.T) {
 }
 
 // TestLockouts checks the lengths of the lock-outs, that attempts in between neither count nor extend them, that a restart
-// shortens none, and that a right entry resets the count.
+// neither shortens nor extends one while the time is known, and that a right entry resets the count.
 func TestLockouts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -125,16 +125,18 @@ func TestLockouts(t *testing.T) {
 				}
 			}
 			if minutes == 4 {
-				d, _ = newTestController(t, disk, "482913") // a restart begins the lock-out again
-				time.Sleep(length - time.Second)
+				d, _ = newTestController(t, disk, "482913") // a restart ten seconds before the end
+				time.Sleep(9 * time.Second)
 				if v := d.Attempt("room_1", "482913"); v.Accepted {
 					t.Fatal("opened during a lock-out, after a restart")
 				}
-				time.Sleep(time.Second)
+				time.Sleep(2 * time.Second) // the clocks before and after the restart know the time within bounds
 				continue
 			}
 			time.Sleep(10 * time.Second)
 		}
+		time.Sleep(time.Second)
+		d, _ = newTestController(t, disk, "482913") // the lock-out is over
 		if v := d.Attempt("room_1", "482913"); !v.Accepted {
 			t.Fatalf("got %+v after the lock-out", v)
 		}
@@ -143,6 +145,53 @@ func TestLockouts(t *testing.T) {
 		if v := d.Attempt("room_1", "482913"); !v.Accepted {
 			t.Errorf("got %+v one minute after the count was reset", v)
 		}
+	})
+}
+
+// TestLockoutBeforeTheClock has an agent restart without the time during a lock-out. It lasts its whole length again, or until a
+// beacon shows that it is over.
+func TestLockoutBeforeTheClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		disk := memory{}
+		d, _ := newTestController(t, disk, "482913")
+		for range 5 {
+			d.Attempt("room_1", "000000")
+		}
+		time.Sleep(40 * time.Second)
+		config := d.config
+		config.Clock = NewClock(pi{time.Now().Add(time.Hour)}, memory{}, config.Logger) // another start of the machine
+		restart := func() {
+			list := d.list
+			d = NewController(config)
+			d.list = list
+		}
+		restart()
+		want := func(reason string) {
+			t.Helper()
+			if v := d.Attempt("room_1", "482913"); v.Reason != reason {
+				t.Errorf("got %+v, want %s", v, reason)
+			}
+		}
+		time.Sleep(30 * time.Second)
+		want(protocol.ReasonLockedOut) // 70 seconds after the lock-out began, 30 seconds after the restart
+		nonce := config.Clock.Heartbeat()
+		if err := config.Clock.Beacon(protocol.Beacon{Nonce: nonce, Time: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		if v := d.Attempt("room_1", "482913"); !v.Accepted {
+			t.Errorf("got %+v after a beacon that shows the end of the lock-out", v)
+		}
+
+		for range 5 {
+			d.Attempt("room_1", "000000")
+		}
+		config.Clock = NewClock(pi{time.Now()}, memory{}, config.Logger)
+		restart()
+		time.Sleep(59 * time.Second)
+		want(protocol.ReasonLockedOut)
+		time.Sleep(time.Second)
+		want(protocol.ReasonNoClock)
 	})
 }
 

@@ -57,6 +57,8 @@ type snapshot struct {
 	Entries []protocol.PassEntry  `json:"entries,omitempty"` // not acknowledged
 	Codes   map[string]*usedCodes `json:"codes,omitempty"`   // by protocol.CodeDevice
 	Wrong   map[string]int        `json:"wrong,omitempty"`   // by device: wrong attempts in a row
+	// Locked holds, by device, the end of the lock-out that the last of these began.
+	Locked map[string]time.Time `json:"locked,omitempty"`
 }
 
 // usedCodes holds the codes that were used at a device.
@@ -105,6 +107,8 @@ type refusal struct {
 	attempt
 	Reason string `json:"reason"`
 	Wrong  int    `json:"wrong,omitempty"` // attempts in a row at this device, if this one counts
+	// Locked is the end of the lock-out that this one begins, if any.
+	Locked time.Time `json:"locked,omitzero"`
 }
 
 // newJournal reads the journal. Attempts whose result is missing get the outcome unknown.
@@ -123,6 +127,9 @@ func newJournal(disk Disk) (*journal, error) {
 	}
 	if j.state.Wrong == nil {
 		j.state.Wrong = make(map[string]int)
+	}
+	if j.state.Locked == nil {
+		j.state.Locked = make(map[string]time.Time)
 	}
 	for device, used := range j.state.Codes {
 		j.codesOf[device] = used.Highest
@@ -166,10 +173,14 @@ func (j *journal) apply(l line) {
 		if j.state.Wrong == nil {
 			j.state.Wrong = make(map[string]int)
 		}
+		if j.state.Locked == nil {
+			j.state.Locked = make(map[string]time.Time)
+		}
 	case l.Begin != nil:
 		j.state.Next = l.Begin.Entry + 1
 		j.open = append(j.open, opening{attempt: *l.Begin})
 		delete(j.state.Wrong, l.Begin.Device)
+		delete(j.state.Locked, l.Begin.Device)
 		if c := l.Begin.Code; c != nil {
 			j.use(*c)
 		}
@@ -179,10 +190,19 @@ func (j *journal) apply(l line) {
 		j.state.Next = l.Refused.Entry + 1
 		j.open = append(j.open, opening{l.Refused.attempt, &result{l.Refused.Entry, protocol.EntryRefused, l.Refused.Reason}})
 		if l.Refused.Wrong > 0 {
-			j.state.Wrong[l.Refused.Device] = l.Refused.Wrong
+			j.count(l.Refused.Device, l.Refused.Wrong, l.Refused.Locked)
 		}
 	}
 	j.settle()
+}
+
+// count records a wrong attempt: their number in a row, and the end of the lock-out that it begins, or the zero time.
+func (j *journal) count(device string, wrong int, locked time.Time) {
+	j.state.Wrong[device] = wrong
+	delete(j.state.Locked, device)
+	if !locked.IsZero() {
+		j.state.Locked[device] = locked
+	}
 }
 
 func (j *journal) setResult(r result) {
@@ -255,10 +275,11 @@ func (j *journal) begin(a attempt) (entry uint64, err error) {
 // end writes the result of an attempt.
 func (j *journal) end(r result) error { return j.append(line{End: &r}) }
 
-// refuse writes an attempt that opens nothing; wrong is the number of wrong attempts in a row, or 0 if it does not count.
-func (j *journal) refuse(a attempt, reason string, wrong int) error {
+// refuse writes an attempt that opens nothing; wrong is the number of wrong attempts in a row, or 0 if it does not count. locked is
+// the end of the lock-out that it begins, or the zero time.
+func (j *journal) refuse(a attempt, reason string, wrong int, locked time.Time) error {
 	a.Entry = j.state.Next
-	return j.append(line{Refused: &refusal{a, reason, wrong}})
+	return j.append(line{Refused: &refusal{a, reason, wrong, locked}})
 }
 
 // append writes a line and then applies it. After an error the line may be on disk and may become an entry after a restart, so
@@ -291,7 +312,7 @@ func (j *journal) rewrite() error {
 	lines := []line{{Snapshot: &state}}
 	for _, o := range j.open {
 		if o.result != nil && o.result.Outcome == protocol.EntryRefused {
-			lines = append(lines, line{Refused: &refusal{o.attempt, o.result.Reason, 0}})
+			lines = append(lines, line{Refused: &refusal{o.attempt, o.result.Reason, 0, time.Time{}}})
 			continue
 		}
 		lines = append(lines, line{Begin: &o.attempt})
