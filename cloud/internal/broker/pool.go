@@ -196,10 +196,13 @@ func (p *Pool) receive(topic string, payload []byte, of copyOf, via *source) {
 		p.inbox.put(delivery{from: protocol.Peer{Agent: agent}, kind: kindTakeover})
 	}
 	for _, a := range p.branches.all(agent.Branch) {
-		if via != nil {
+		switch {
+		case via != nil:
 			p.presence.follow(a)
-		} else {
-			p.presence.announce(a)
+		case a == agent && kind == protocol.KindStatus && of != plainCopy:
+			p.presence.announceAnyway(a)
+		default:
+			p.presence.followOnline(a)
 		}
 	}
 	switch {

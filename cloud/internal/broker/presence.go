@@ -11,7 +11,8 @@ import (
 // announcement that did not fit into the inbox is made at the next comparison.
 //
 // In a pool, the replica whose broker an agent is connected to announces it. The others follow, and announce only when
-// that replica is lost, or when their own last announcement of the agent may have come after it.
+// that replica is lost, or when their own last announcement of the agent may have come after it. At an external broker, the
+// replica that receives the shared copy of an online status announces the agent, and every replica that it is offline.
 type presence struct {
 	inbox  *inbox
 	online func(protocol.Agent) bool
@@ -61,11 +62,37 @@ func (p *presence) announce(agent protocol.Agent) bool {
 	return p.put(agent, online)
 }
 
+// announceAnyway announces the state of an agent, also if it is the last known one, unless this replica has done so: other
+// replicas may have learned it too, and wait for this one to announce it.
+func (p *presence) announceAnyway(agent protocol.Agent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if online := p.online(agent); p.agents[agent] != announcedByUs(online) {
+		p.put(agent, online)
+	}
+}
+
 // follow records a change that another replica announces.
 func (p *presence) follow(agent protocol.Agent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	online := p.online(agent)
+	p.record(agent, p.online(agent))
+}
+
+// followOnline records that an agent has connected, which another replica announces, and announces that it has disconnected: no
+// later status would repeat that if the other replica stopped.
+func (p *presence) followOnline(agent protocol.Agent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.online(agent) {
+		p.record(agent, true)
+	} else if p.agents[agent].online() {
+		p.put(agent, false)
+	}
+}
+
+// record records the state of an agent, and announces it if the last announcement of this replica was another one. mu is held.
+func (p *presence) record(agent protocol.Agent, online bool) {
 	switch state := p.agents[agent]; {
 	case state.contradicts(online):
 		p.put(agent, online)

@@ -88,18 +88,20 @@ func TestReplicasShareABrokerOutside(t *testing.T) {
 	a := agenttest.Connect(t, agenttest.Config{Branch: "gangnam", Dial: agenttest.TCP(addr)})
 	for _, r := range []replica{first, second} {
 		wait(t, "the branch to be online at both", func() bool { return len(r.Online("gangnam")) > 0 })
-		if h := receive(t, r.comings); h.branch != "gangnam" || !h.online {
-			t.Errorf("presence %+v", h)
-		}
 	}
-	// One of them stores the status.
+	// One of them stores the status and announces the agent.
+	one, other := first, second
 	select {
 	case h := <-first.devices:
 		mustBeStatus(t, h)
 	case h := <-second.devices:
+		one, other = second, first
 		mustBeStatus(t, h)
 	case <-time.After(10 * time.Second):
 		t.Fatal("no replica stored the status")
+	}
+	if h := receive(t, one.comings); h.branch != "gangnam" || !h.online {
+		t.Errorf("presence %+v", h)
 	}
 	// Each claim is received by exactly one replica, whichever sent the ask.
 	const asks = 40
@@ -135,9 +137,15 @@ func TestReplicasShareABrokerOutside(t *testing.T) {
 			t.Errorf("got %+v", h)
 		}
 	}
+	if n := len(other.comings); n != 0 {
+		t.Errorf("the replica without the status announced %d changes of presence", n)
+	}
+	// Every replica announces an end, which no later message would repeat.
 	a.Close()
 	for _, r := range []replica{first, second} {
-		wait(t, "offline", func() bool { return len(r.Online("gangnam")) == 0 })
+		if h := receive(t, r.comings); h.branch != "gangnam" || h.online {
+			t.Errorf("presence %+v, want offline", h)
+		}
 	}
 }
 
