@@ -400,6 +400,70 @@ interface Oracle {
   times: { zone: string; instant: number; wall: string; local: string }[];
 }
 
+test("answers that arrive during a press are shown after its click", async () => {
+  const answers: ((n: number) => void)[] = [];
+  const clicks: number[] = [];
+  const target = document.body.appendChild(document.createElement("div"));
+  const dispose = mount(target, () => {
+    const source = resource(() => new Promise<number>((done) => answers.push(done)));
+    target.onkeydown = () => void source.refresh();
+    return () => {
+      const n = source.data();
+      return n === undefined ? null : h("button", { onclick: () => clicks.push(n) }, String(n));
+    };
+  });
+  const later = () => new Promise((done) => setTimeout(done, 10));
+  answers[0]!(1);
+  await later();
+  for (const [end, n] of [
+    ["pointerup", 2],
+    ["pointercancel", 3],
+  ] as const) {
+    const button = target.querySelector("button")!;
+    button.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true }));
+    target.dispatchEvent(new Event("keydown"));
+    answers[n - 1]!(n);
+    await later();
+    equal([button.isConnected, target.textContent], [true, String(n - 1)], "during the press:");
+    button.dispatchEvent(new PointerEvent(end, { bubbles: true }));
+    button.click();
+    await later();
+    equal([clicks.pop(), target.textContent], [n - 1, String(n)], `after ${end}:`);
+  }
+  dispose();
+  target.remove();
+});
+
+test("the focus stays at its place when a view is replaced", () => {
+  const rows = signal(["a", "b"]);
+  const target = document.body.appendChild(document.createElement("div"));
+  const view = () => () =>
+    h(
+      "ul",
+      null,
+      rows().map((row) =>
+        h(
+          "li",
+          null,
+          h("button", null, "open ", () => row),
+          h("input", { "aria-label": row }),
+        ),
+      ),
+    );
+  const dispose = mount(target, view);
+  target.querySelectorAll("button")[1]!.focus();
+  rows.set(["c", "b", "d"]);
+  equal([document.activeElement?.textContent, document.activeElement?.tagName], ["open b", "BUTTON"]);
+  target.querySelectorAll("input")[2]!.focus();
+  rows.set(["b"]);
+  equal(document.activeElement?.tagName, "BODY", "without its row:");
+  target.querySelectorAll("button")[0]!.focus();
+  rows.set([]);
+  equal(document.activeElement?.tagName, "BODY", "without any row:");
+  dispose();
+  target.remove();
+});
+
 test("a resource shows each newer answer, in whatever order they arrive", async () => {
   const answers: ((n: number) => void)[] = [];
   const source = resource(() => new Promise<number>((done) => answers.push(done)));

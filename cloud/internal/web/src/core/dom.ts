@@ -65,9 +65,30 @@ function appendLive(parent: Node, child: () => Child): void {
   effect(() => {
     const made = document.createDocumentFragment();
     append(made, child());
+    const focus = focusBetween(start, end);
+    const again = focus && [...made.querySelectorAll<HTMLElement>(focus.tag)].filter((e) => mark(e) === focus.mark);
     while (start.nextSibling !== end) start.nextSibling!.remove();
     end.parentNode!.insertBefore(made, end);
+    if (again?.length === 1) again[0]!.focus({ preventScroll: true });
   });
+}
+
+/** The element with the focus, if it is between two siblings. */
+function focusBetween(start: Node, end: Node): { tag: string; mark: string } | undefined {
+  const focused = document.activeElement;
+  if (!focused || focused === document.body || !start.parentNode?.contains(focused)) return undefined;
+  for (let node = start.nextSibling; node && node !== end; node = node.nextSibling)
+    if (node.contains(focused)) return { tag: focused.localName, mark: mark(focused) };
+  return undefined;
+}
+
+/** Tells a control from the others of a view. The text of its row is part of it: the focus must never move to another row. */
+function mark(control: Element): string {
+  return JSON.stringify([
+    control.getAttribute("aria-label") ?? control.id,
+    control.textContent,
+    control.closest("tr, li")?.textContent,
+  ]);
 }
 
 /** Shows yes while condition holds, otherwise no. The view is kept while the condition does not change. */

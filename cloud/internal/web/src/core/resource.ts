@@ -1,11 +1,15 @@
 // Fetched data: loading, ready or failed.
 
+import { released } from "./press";
 import { onCleanup, type Readable, signal } from "./signal";
 
 export type Fetched<T> = { is: "loading" } | { is: "ready"; data: T } | { is: "failed"; error: unknown };
 
 export interface Resource<T> extends Readable<Fetched<T>> {
-  /** Fetches again. The present data stays until the new data arrives, and also if the fetch fails. */
+  /**
+   * Fetches again. The present data stays until the new data arrives, and also if the fetch fails. During a press it stays until
+   * the click: a button that is replaced while it is pressed is not clicked.
+   */
   refresh(): Promise<void>;
   /** Discards the state and fetches again. */
   retry(): void;
@@ -22,6 +26,7 @@ export function resource<T>(fetcher: () => Promise<T>): Resource<T> {
     const mine = ++latest;
     try {
       const data = await fetcher();
+      await released();
       // Not only the latest one: requests that take longer than the interval between them would never be shown.
       if (mine <= shown || gone) return;
       shown = mine;

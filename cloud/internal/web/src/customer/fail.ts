@@ -54,10 +54,14 @@ export function refused(code: string | null, message: string): Child {
         reason(code, message),
         code && !canceled && !refunded ? h("span", { class: "code" }, t("failCode", { code })) : null,
       ],
-      () => {
-        const now = held.data();
-        return now ? holdChip(now, () => {}) : null;
-      },
+      h(
+        "div",
+        { class: "hold-place" }, // its height is that of the chip, so that the buttons below do not move under a finger
+        () => {
+          const now = held.data();
+          return now ? holdChip(now, () => {}) : null;
+        },
+      ),
       button(t("payAgain"), () => void again(), { busy }),
       button(
         t("leave"),
