@@ -87,12 +87,13 @@ func TestCrashPoints(t *testing.T) {
 
 // torment runs a point once and audits the books.
 func torment(t *testing.T, p point, run, haste int) time.Duration {
-	ctx, cancel := context.WithTimeout(t.Context(), p.within+grace)
-	defer cancel()
-	r, err := newRig(ctx, t, run, haste, max(1, p.replicas), p.env...)
+	r, err := newRig(t.Context(), t, run, haste, max(1, p.replicas), p.env...) // outside the limit: it compiles the program and migrates
 	if err != nil {
 		t.Fatal(err)
 	}
+	var cancel context.CancelFunc
+	r.ctx, cancel = context.WithTimeout(t.Context(), p.within+grace)
+	defer cancel()
 	r.mark()
 	err = p.do(r)
 	if err == nil {
