@@ -33,7 +33,7 @@ type page struct {
 
 // patience is how long a page may take to show what a test waits for. It decides nothing but how long a failure takes, so it is
 // long enough for a machine that runs other tests beside the browser.
-const patience = 45 * time.Second
+const patience = 2 * time.Minute
 
 // chromium skips or fails the test if no browser is installed.
 func chromium(t testing.TB) {
@@ -229,7 +229,8 @@ func (p *page) at(path string) {
 }
 
 // finder finds a clickable element by its name, or by a part of it if no name matches in full, in the open dialog or
-// otherwise in the page. It scrolls to the element and returns its position, or the element that covers it.
+// otherwise in the page. It scrolls to the element and returns its position, or the element that covers it; window.aim tells
+// whether it was clicked since.
 const finder = `(want => {
 	const tidy = s => s.replace(/\s+/g, " ").trim();
 	const named = e => tidy(e.getAttribute("aria-label") || e.innerText || e.value || "");
@@ -242,6 +243,8 @@ const finder = `(want => {
 	const r = found.getBoundingClientRect();
 	const [x, y] = [r.x + r.width / 2, r.y + r.height / 2];
 	const hit = document.elementFromPoint(x, y);
+	window.aim = {clicked: false};
+	found.addEventListener("click", (aim => () => { aim.clicked = true })(window.aim), {capture: true, once: true});
 	return hit && (found.contains(hit) || hit.contains(found)) ? {x, y} : {covered: hit ? hit.outerHTML.slice(0, 120) : "outside the window"};
 })`
 
@@ -272,13 +275,30 @@ func (p *page) find(name string) spot {
 	}
 }
 
-// press clicks the elements with the given names.
+// press clicks the elements with the given names. It clicks again, as a person would, if the element moved away meanwhile.
 func (p *page) press(names ...string) {
 	p.t.Helper()
 	for _, name := range names {
-		at := p.find(name)
-		p.do("press "+name, chromedp.MouseClickXY(at.X, at.Y))
+		for deadline := time.Now().Add(p.patience); ; {
+			at := p.find(name)
+			p.do("press "+name, chromedp.MouseClickXY(at.X, at.Y))
+			if !p.missed() {
+				break
+			}
+			p.t.Logf("%q moved before it was clicked", name)
+			if time.Now().After(deadline) {
+				p.t.Fatalf("%q was never clicked", name)
+			}
+		}
 	}
+}
+
+// missed reports whether the page remains and the element that find has returned was not clicked.
+func (p *page) missed() bool {
+	ctx, cancel := context.WithTimeout(p.ctx, time.Second)
+	defer cancel()
+	missed, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`Boolean(window.aim && !window.aim.clicked)`))
+	return err == nil && missed // evaluation fails during a navigation that the click has started
 }
 
 // fill replaces the content of the field with the given label, in the open dialog or otherwise in the page.
