@@ -107,9 +107,21 @@ func (a *API) noPath(w http.ResponseWriter, r *http.Request) {
 	a.handle(layerOf(r), func(http.ResponseWriter, *http.Request) error { return errNoPath })(w, r)
 }
 
-// noMethod answers a known path with a method that it does not have.
-func (a *API) noMethod(w http.ResponseWriter, r *http.Request) {
-	a.handle(layerOf(r), func(http.ResponseWriter, *http.Request) error { return errMethod })(w, r)
+// noMethod answers a known path with a method that it does not have. The header Allow lists those that it has (RFC 9110, 15.5.6).
+func (a *API) noMethod(routes chi.Routes) http.HandlerFunc {
+	methods := []string{http.MethodDelete, http.MethodGet, http.MethodPatch, http.MethodPost, http.MethodPut}
+	return func(w http.ResponseWriter, r *http.Request) {
+		a.handle(layerOf(r), func(w http.ResponseWriter, r *http.Request) error {
+			place, allowed := chi.RouteContext(r.Context()).RoutePath, []string{}
+			for _, method := range methods {
+				if routes.Match(chi.NewRouteContext(), method, place) {
+					allowed = append(allowed, method)
+				}
+			}
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			return errMethod
+		})(w, r)
+	}
 }
 
 // layerOf returns the layer of a request without a route. The exempt list covers some paths for every method, and the

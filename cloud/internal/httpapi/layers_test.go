@@ -82,6 +82,19 @@ func TestLayersWithoutARoute(t *testing.T) {
 		}
 	}
 
+	// The answer 405 names the methods of the path, and 401 does not.
+	for _, wrong := range []struct {
+		who                 *servicetest.Client
+		method, path, allow string
+	}{
+		{c.Manager, "PATCH", "/admin/reservation/1", "DELETE, GET, PUT"}, {c.Manager, "BREW", "/reservation", "DELETE, POST"},
+		{c.Manager, "GET", "/%61dmin/payment", "POST"}, {c.Nobody, "GET", "/door/v2/unlock", "POST"}, {c.Nobody, "GET", "/payment", ""},
+	} {
+		if got := wrong.who.Send(wrong.method, wrong.path, nil, nil); got.Header.Get("Allow") != wrong.allow {
+			t.Errorf("%s %s: %d, Allow %q, want %q", wrong.method, wrong.path, got.HTTP, got.Header.Get("Allow"), wrong.allow)
+		}
+	}
+
 	// A percent-encoded path is the same route with the same layers.
 	lookUp := "?branch=gangnam&base_date=20261125&base_hour=10"
 	for _, path := range []string{"/%61dmin/reservations", "/admin%2Freservations", "/admin/reservation%73"} {

@@ -13,7 +13,7 @@ func (a *API) Routes() http.Handler {
 	mux := chi.NewRouter()
 	mux.Use(a.identified, canonical, a.logRequests, a.recoverPanics, a.session)
 	mux.NotFound(a.noPath)
-	mux.MethodNotAllowed(a.noMethod)
+	mux.MethodNotAllowed(a.noMethod(mux))
 
 	// Availability and calendar
 	mux.Get("/reservations", a.public(a.slotsV1))
