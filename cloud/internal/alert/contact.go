@@ -122,6 +122,22 @@ func ValidateContacts(contacts []Contact) error {
 	return nil
 }
 
+// ValidateContacts is the function of that name, and checks that messages may be sent to the webhooks.
+func (s *Service) ValidateContacts(contacts []Contact) error {
+	if err := ValidateContacts(contacts); err != nil {
+		return err
+	}
+	for _, c := range contacts {
+		if c.Channel != notify.Discord && c.Channel != notify.Webhook {
+			continue
+		}
+		if err := s.CheckHook(c.To); err != nil {
+			return &booking.InvalidError{Field: contactsField, Problem: fmt.Sprintf("the webhook of %q leads into a private network", c.Name)}
+		}
+	}
+	return nil
+}
+
 // Contacts returns the contacts of a branch, or of the headquarters if the code is empty.
 func (s *Service) Contacts(ctx context.Context, branch string) ([]Contact, error) {
 	all, err := s.contacts(ctx, s.DB.Pool, []string{branch})

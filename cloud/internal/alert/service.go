@@ -48,6 +48,8 @@ type Service struct {
 	Keys  *seal.Keyring // of contacts
 	// Heard reports whether the broker is connected.
 	Heard func() bool
+	// CheckHook returns an error for the address of a webhook that messages would not be sent to.
+	CheckHook func(address string) error
 
 	PublicURL      string    // of links to the console
 	HQEmail        string    // a contact of the headquarters unless they have others; may be empty

@@ -71,7 +71,7 @@ func (s *Service) ChangeSettings(ctx context.Context, change SettingsChange, by 
 		return err
 	}
 	if change.Contacts != nil {
-		if err := alert.ValidateContacts(*change.Contacts); err != nil {
+		if err := s.Alerts.ValidateContacts(*change.Contacts); err != nil {
 			return err
 		}
 	}
@@ -286,7 +286,7 @@ func (s *Service) NewExport(ctx context.Context, branch booking.Branch, id int, 
 
 // ChangeAlertContacts stores the contacts of the headquarters. It returns a [booking.InvalidError].
 func (s *Service) ChangeAlertContacts(ctx context.Context, contacts []alert.Contact, by string) error {
-	if err := alert.ValidateContacts(contacts); err != nil {
+	if err := s.Alerts.ValidateContacts(contacts); err != nil {
 		return err
 	}
 	entry := audit.Entry{Actor: by, Action: "alert.contacts", Detail: map[string]any{"contacts": len(contacts)}}

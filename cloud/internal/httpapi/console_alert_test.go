@@ -119,6 +119,11 @@ func TestAlertContactsInSettings(t *testing.T) {
 	contact["channel"] = "pigeon"
 	again["alertContacts"] = []any{contact}
 	c.Manager.Put(settings, again).Fails(t, 400, "IllegalArguemntError", "알림 받는 사람(alertContacts) 값이 올바르지 않습니다.")
+	inside := []any{map[string]any{"name": "내부", "channel": "webhook", "to": "http://10.0.0.1/alerts"}}
+	again["alertContacts"] = inside
+	c.Manager.Put(settings, again).Fails(t, 400, "IllegalArguemntError", "알림 받는 사람(alertContacts) 값이 올바르지 않습니다.")
+	c.HQ.Put("/v2/admin/alert-contacts", map[string]any{"alertContacts": inside}).
+		Fails(t, 400, "IllegalArguemntError", "알림 받는 사람(alertContacts) 값이 올바르지 않습니다.")
 
 	c.HQ.Put("/v2/admin/alert-contacts", map[string]any{"alertContacts": []any{map[string]any{"name": "본사", "channel": "mail", "to": "a@example.com"}}}).OK(t)
 	var own map[string]any

@@ -32,6 +32,8 @@ type Hooks struct {
 	trusted *http.Client
 	// own is an address from the settings of the service. It may lead anywhere.
 	own string
+
+	guardian *ssrf.Guardian
 }
 
 // NewHooks returns a sender. Private networks are refused except those in allow, and except for the address own, which may
@@ -54,8 +56,26 @@ func NewHooks(own string, allow ...netip.Prefix) *Hooks {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 	}
-	return &Hooks{own: own, trusted: client(&net.Dialer{Timeout: hookTimeout}),
+	return &Hooks{own: own, guardian: guardian, trusted: client(&net.Dialer{Timeout: hookTimeout}),
 		public: client(&net.Dialer{Timeout: hookTimeout, Control: guardian.Safe})}
+}
+
+// CheckAddress returns an error for a webhook whose address is a literal one to which Send does not connect, so that staff notice
+// when they enter it. A name is checked when a message is sent, because its addresses change.
+func (h *Hooks) CheckAddress(webhook string) error {
+	to, err := url.Parse(webhook)
+	if err != nil {
+		return errors.New("the address is not a URL")
+	}
+	literal, err := netip.ParseAddr(to.Hostname())
+	if err != nil || webhook == h.own {
+		return nil
+	}
+	network := "tcp6"
+	if literal.Unmap().Is4() {
+		network = "tcp4"
+	}
+	return h.guardian.Safe(network, netip.AddrPortFrom(literal.Unmap(), 443).String(), nil)
 }
 
 // hookBody is the JSON that a webhook receives.

@@ -50,6 +50,15 @@ func TestHooks(t *testing.T) {
 	if _, err := NewHooks("").Send(t.Context(), message(Webhook)); ClassOf(err) != Permanent || strings.Contains(err.Error(), "/secret") {
 		t.Errorf("a private address: %v, want a permanent error without the address", err)
 	}
+	hooks := NewHooks("http://10.0.0.9/own", loopback)
+	for address, want := range map[string]bool{
+		"https://example.com/a": true, "http://127.0.0.1:1/a": true, "http://10.0.0.9/own": true, "http://10.0.0.9/other": false,
+		"https://[::1]/a": false, "https://169.254.169.254/": false, "https://[::ffff:10.0.0.1]/": false, "https://93.184.215.14/": true, "%": false,
+	} {
+		if err := hooks.CheckAddress(address); (err == nil) != want {
+			t.Errorf("%s: %v, want accepted %t", address, err, want)
+		}
+	}
 	for code, want := range map[int]Class{400: Permanent, 302: Permanent, 404: Permanent, 429: Retryable, 503: Retryable} {
 		status = code
 		if _, err := NewHooks("", loopback).Send(t.Context(), message(Webhook)); ClassOf(err) != want || err == nil {

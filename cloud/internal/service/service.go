@@ -37,6 +37,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/jobs"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/live"
+	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/partner"
 	"github.com/yeolda/yeolda/cloud/internal/pass"
 	"github.com/yeolda/yeolda/cloud/internal/pgserver"
@@ -222,7 +223,7 @@ func (s *Service) wire() error {
 	}
 	alerts := &alert.Service{
 		DB: s.db, Queue: work, Keys: keys, Heard: func() bool { return s.link.Connected() },
-		PublicURL: set.HTTP.PublicURL, HQEmail: set.Messages.HQEmail, DiscordURL: set.Discord.WebhookURL.Reveal(),
+		CheckHook: notify.NewHooks(set.Discord.WebhookURL.Reveal(), set.Webhooks.Allow...).CheckAddress, PublicURL: set.HTTP.PublicURL, HQEmail: set.Messages.HQEmail, DiscordURL: set.Discord.WebhookURL.Reveal(),
 	}
 	proofs := &proof.Service{DB: s.db, Keys: keys, Queue: work, HQEmail: set.Messages.HQEmail, HeadURL: set.Log.AuditHeadURL.Reveal(), Log: s.log}
 	s.jobs = &jobs.Service{
