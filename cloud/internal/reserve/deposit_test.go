@@ -223,6 +223,9 @@ func TestLateDeposit(t *testing.T) {
 	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'late-deposit'`, order.OrderID); n != 1 {
 		t.Error("the headquarters is not told")
 	}
+	if n := s.count(t, `select count(*) from alert where kind = 'refund-failed' and ended_at is null and $1`, true); n != 1 {
+		t.Errorf("got %d alerts about the refund, want 1", n)
+	}
 	err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{
 		ID: booking.ReservationID(id), Account: &guestAccount, By: hq,
 	})
@@ -243,6 +246,9 @@ func TestLateCharge(t *testing.T) {
 	}
 	s.awaitRefund(t, id, "COMPLETED")
 	s.wantState(t, order.OrderID, "CANCELED")
+	if n := s.count(t, `select count(*) from alert where $1`, true); n != 0 {
+		t.Errorf("%d alerts about money that was refunded without help", n)
+	}
 }
 
 // TestAdministratorsAccount: an administrator's account is issued once although the response is lost, then paid and
