@@ -132,7 +132,7 @@ func TestInvalidSettings(t *testing.T) {
 	const door = "[[door]]\ndevice = 'room_1'\nrelay = { chip = 'none', line = 'A0' }\n"
 	saved := filepath.Join(dir, "settings.toml")
 	run(door, func(protocol.Status) bool {
-		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 			if _, err := os.Stat(saved); err == nil {
 				return true
 			}

@@ -79,7 +79,7 @@ func TestRun(t *testing.T) {
 		if err != nil {
 			t.Errorf("ended with %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("does not end")
 	}
 	if err := <-held; err == nil {

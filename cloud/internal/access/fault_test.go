@@ -201,7 +201,7 @@ func TestCancellationUnderWayIsSeen(t *testing.T) {
 // until polls until ok returns true, for conditions without an event.
 func (h *house) until(what string, ok func() bool) {
 	h.t.Helper()
-	for limit := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
 			h.t.Fatalf("%s: not within the time limit", what)
 		}

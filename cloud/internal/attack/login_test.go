@@ -15,7 +15,7 @@ import (
 // code returns the newest login code sent to a phone number, waiting for the first n messages with one.
 func (g *target) code(phone string, n int) string {
 	g.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		var codes []string
 		for _, m := range g.Sandbox.Messages(phone) {
 			if c := m.Variables["code"]; c != "" {

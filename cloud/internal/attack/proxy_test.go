@@ -59,7 +59,7 @@ func startCaddy(t *testing.T, s *servicetest.Stack) {
 		_ = c.Wait()
 	})
 	s.Root, s.URL, s.Transport = root, root+"/api", &addresses{known: map[string]*http.Transport{}}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		answer, err := http.Get(s.URL + "/v2/branches")
 		if err == nil {
 			answer.Body.Close()

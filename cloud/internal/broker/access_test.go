@@ -196,7 +196,7 @@ func TestTakeover(t *testing.T) {
 	second := b.agent(t, "gangnam")
 	select {
 	case <-first.Gone():
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the first is still connected")
 	}
 	if reason := first.Reason(); reason != 0x8e {
@@ -283,7 +283,7 @@ func TestTakeoverByAnotherMachine(t *testing.T) {
 				if agent != to("gangnam").Agent {
 					t.Errorf("%s: taken over %v", name, agent)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("%s: no takeover", name)
 			}
 		}

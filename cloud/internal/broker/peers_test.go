@@ -278,7 +278,7 @@ func TestRightsOfPeers(t *testing.T) {
 		if p.Topic != to("gangnam").Topic(protocol.KindHeartbeat) {
 			t.Errorf("got %s, want a heartbeat", p.Topic)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the peer was not told which agents are connected")
 	}
 	if n := len(received); n != 0 {

@@ -103,7 +103,7 @@ func rows[T any](f *fixture, sql string, args ...any) []T {
 // until polls ok, for changes in the database that no event reports.
 func (f *fixture) until(what string, ok func() bool) {
 	f.t.Helper()
-	for limit := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
 			f.t.Fatalf("timed out waiting for %s", what)
 		}

@@ -74,7 +74,7 @@ func TestClimatePolicy(t *testing.T) {
 	var overview struct {
 		Intents []struct{ Room, Reservation, Edge, State, At string }
 	}
-	for limit := time.Now().Add(20 * time.Second); len(overview.Intents) < 2 && time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); len(overview.Intents) < 2 && time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
 		c.Manager.Get("/v2/admin/branches/gangnam/climate").OK(t).Into(t, &overview)
 	}
 	if len(overview.Intents) != 2 || overview.Intents[0].Reservation != id || overview.Intents[0].Edge != "arrive" || overview.Intents[1].Edge != "leave" ||

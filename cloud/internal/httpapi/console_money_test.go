@@ -38,7 +38,7 @@ func TestMoneyInTheConsole(t *testing.T) {
 	page := "/v2/admin/branches/gangnam/money?yearMonth=" + s.Clock.Now().In(seoul).Format("2006-01")
 	await := func(what string, ok func(money) bool) {
 		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
 			var m money
 			manager.Get(page).OK(t).Into(t, &m)
 			if ok(m) {

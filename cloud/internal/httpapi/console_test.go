@@ -174,7 +174,7 @@ func TestDevicesInTheConsole(t *testing.T) {
 	}
 	a := connectAgent(t, s, "gangnam", protocol.Inventory{Sensors: []string{"로비"}, Doors: []protocol.Door{{Device: "front_1", Kind: protocol.DoorFront}}})
 	waitOnline(t, a)
-	for deadline := time.Now().Add(10 * time.Second); !devices.Online; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !devices.Online; time.Sleep(20 * time.Millisecond) {
 		manager.Get(branch+"devices").OK(t).Into(t, &devices)
 		if time.Now().After(deadline) {
 			t.Fatalf("with an agent: %+v", devices)
@@ -202,7 +202,7 @@ func TestDevicesInTheConsole(t *testing.T) {
 			Latest   *reading
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); len(climate.Sensors) == 0 || climate.Sensors[0].Latest == nil; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); len(climate.Sensors) == 0 || climate.Sensors[0].Latest == nil; time.Sleep(20 * time.Millisecond) {
 		manager.Get(branch+"climate").OK(t).Into(t, &climate)
 		if time.Now().After(deadline) {
 			t.Fatalf("climate %+v", climate)

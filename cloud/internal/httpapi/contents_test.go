@@ -62,7 +62,7 @@ func unchanged(t *testing.T, s *servicetest.Stack, before map[string]string) {
 // awaitQuiet waits until earlier background work has finished.
 func awaitQuiet(t *testing.T, s *servicetest.Stack) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if only(t, s, `select count(*)::text from river_job where state not in ('completed', 'discarded', 'cancelled', 'scheduled') and $1`, true) == "0" &&
 			only(t, s, `select count(*)::text from message where state in ('QUEUED', 'SENDING') and $1`, true) == "0" {
 			return

@@ -203,7 +203,7 @@ func TestReceiptOfAVirtualAccountFollowsTheDeposit(t *testing.T) {
 	if _, err := delivery.First(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); receipt.Status != "DONE"; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); receipt.Status != "DONE"; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("after the deposit: %+v", receipt)
 		}

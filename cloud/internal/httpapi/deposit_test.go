@@ -129,7 +129,7 @@ func TestDeposit(t *testing.T) {
 // awaitMessage waits for a message to a number.
 func awaitMessage(t *testing.T, s *servicetest.Stack, to string, is func(sandbox.Message) bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		for _, m := range s.Sandbox.Messages(to) {
 			if is(m) {
 				return
@@ -162,7 +162,7 @@ func TestDepositOverdue(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Clock.Advance(time.Minute + time.Second)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		if hold(t, s, 1, start, time.Hour).HTTP == 200 {
 			break
 		}
@@ -176,7 +176,7 @@ func TestDepositOverdue(t *testing.T) {
 	if payments := s.Sandbox.Payments(confirm["orderId"].(string)); payments[0].Status != sandbox.StatusCanceled && payments[0].Status != sandbox.StatusExpired {
 		t.Errorf("at the provider it is %s", payments[0].Status)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		state := only(t, s, `select state from reservation where order_id = $1`, paid["orderId"])
 		if state == "DONE" {
 			break

@@ -24,7 +24,7 @@ func unit(name string) protocol.AirConditioner {
 func tree(t *testing.T, c *servicetest.Client, branch, want string) {
 	t.Helper()
 	var got json.RawMessage
-	for limit := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		c.Get("/admin/airconditioner/"+branch).OK(t).Into(t, &got)
 		if string(got) == want {
 			return

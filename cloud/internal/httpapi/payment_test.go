@@ -173,7 +173,7 @@ func TestConfirm(t *testing.T) {
 		says(t, "its place", hold(t, s, 5, start, time.Hour), held)
 		s.Sandbox.ClearFaults()
 		s.Clock.Advance(time.Minute)
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) { // a background job resolves the outcome
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // a background job resolves the outcome
 			answer := c.Post("/payment/confirm", confirm)
 			if answer.HTTP == 200 {
 				break
@@ -316,7 +316,7 @@ func TestCancelPayment(t *testing.T) {
 	var look v1
 	c.Get("/reservations?"+hourOf("gangnam", start)).OK(t).Into(t, &look)
 	equal(t, "until the money is out its place is taken", look.Paid, slices.Concat(slots(1, start, start.Add(time.Hour)), slots(6, start, start.Add(time.Hour))))
-	for deadline := time.Now().Add(30 * time.Second); s.Sandbox.Ledger().Refunded != 30000+20000+15000+13000+30000; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.Sandbox.Ledger().Refunded != 30000+20000+15000+13000+30000; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("refunded %d won", s.Sandbox.Ledger().Refunded)
 		}

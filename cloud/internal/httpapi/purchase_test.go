@@ -89,7 +89,7 @@ func TestPurchaseByEachMethod(t *testing.T) {
 // awaitMessages waits for the first message to a number and returns all messages to it.
 func awaitMessages(t *testing.T, s *servicetest.Stack, to string, _ int) []sandbox.Message {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		if messages := s.Sandbox.Messages(to); len(messages) > 0 {
 			return messages
@@ -127,7 +127,7 @@ func TestVirtualAccountPurchase(t *testing.T) {
 	}
 	c.Post("/account/code", map[string]string{"type": "mobile", "id": "01012345678"}).OK(t)
 	code := ""
-	for deadline := time.Now().Add(10 * time.Second); code == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); code == "" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		for _, m := range s.Sandbox.Messages("01012345678") {
 			if m.Variables["code"] != "" {
 				code = m.Variables["code"]

@@ -99,7 +99,7 @@ func TestAdminVirtualAccount(t *testing.T) {
 	says(t, "without payment, unclear", admin.Post("/admin/payment", map[string]any{"name": "홍길동"}), paymentPending)
 	s.Sandbox.ClearFaults()
 	s.Clock.Advance(time.Minute)
-	for deadline := time.Now().Add(20 * time.Second); detail(t, admin, live(t, s, 3)).BookingStatus != "waitingForDeposit"; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); detail(t, admin, live(t, s, 3)).BookingStatus != "waitingForDeposit"; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("not found out")
 		}
@@ -109,7 +109,7 @@ func TestAdminVirtualAccount(t *testing.T) {
 	admin.Post("/admin/reservation", holdBody(2, start, time.Hour)).OK(t)
 	admin.Post("/admin/v2/virtual-accounts", body).OK(t)
 	s.Clock.Advance(10*time.Minute + time.Second)
-	for deadline := time.Now().Add(20 * time.Second); hold(t, s, 2, start, time.Hour).HTTP != 200; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); hold(t, s, 2, start, time.Hour).HTTP != 200; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the slot is not free")
 		}

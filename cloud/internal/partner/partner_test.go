@@ -69,7 +69,7 @@ func (s *fixture) blocks(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)
 	var got []string
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) { // the list belongs to another program, so there is no event to wait for
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) { // the list belongs to another program, so there is no event to wait for
 		got = nil
 		for _, b := range s.Sandbox.Blocks() {
 			got = append(got, fmt.Sprintf("%s-%d %s %v", b.Branch, b.Room, moneytest.Wire(b.Start), b.End.Sub(b.Start)))
@@ -186,7 +186,7 @@ func TestBlocksThroughFaults(t *testing.T) {
 			reply, err := admin.Do(s.ctx, http.MethodDelete, fmt.Sprintf("/admin/reservation/%d?bookingStatus=paid", s.id(t, brief.OrderID)), nil)
 			must(t, reply, err)
 			s.Clock.Advance(3 * time.Minute)
-			for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // rows of another process
+			for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // rows of another process
 				var open int
 				err := s.DB.Pool.QueryRow(s.ctx, `select count(*) from channel_block where state in ('WANTED', 'UNWANTED') and $1`, true).Scan(&open)
 				if err == nil && open == 0 {

@@ -85,7 +85,7 @@ func TestReplicasMigrateAtOnce(t *testing.T) {
 		t.Errorf("tables reservation and river_job: found %d, %v", tables, err)
 	}
 	// The server ends the session, which releases the lock, shortly after the connection is closed.
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		var locks int
 		if err := replicas[0].Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = $1
 			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, "advisory").Scan(&locks); err != nil {

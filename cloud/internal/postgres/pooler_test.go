@@ -117,7 +117,7 @@ func bouncer(t *testing.T, program, direct, mode, ignored string) string {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 	})
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if conn, err := net.Dial("tcp", "127.0.0.1:"+free); err == nil {
 			conn.Close()
 			break

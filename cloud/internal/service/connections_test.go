@@ -49,7 +49,7 @@ func TestOneNetworkLeavesPlacesForOthers(t *testing.T) {
 			return c
 		case <-closed:
 			return nil
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("neither accepted nor closed")
 			return nil
 		}

@@ -85,7 +85,7 @@ func (w world) event(t *testing.T) toss.Event {
 			t.Fatal(err)
 		}
 		return e
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no webhook came")
 		return toss.Event{}
 	}

@@ -96,7 +96,7 @@ func start(t *testing.T, cloud *cloudtest.Cloud, sites []fleetconfig.Branch, cha
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("the program did not stop")
 		}
 		http.DefaultClient.CloseIdleConnections()
@@ -182,7 +182,7 @@ func TestSceneEndsWithProgram(t *testing.T) {
 	}()
 	select {
 	case <-waits:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the scene does not call the service")
 	}
 }
