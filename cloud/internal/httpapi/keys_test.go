@@ -288,3 +288,19 @@ func TestWhy(t *testing.T) {
 	}
 	onPage(strings.Split(fresh, "/")[3])
 }
+
+// TestFiftyCompanions creates and revokes companions until the limit of all companions of a stay. Replaced keys of the owner do not
+// count.
+func TestFiftyCompanions(t *testing.T) {
+	t.Parallel()
+	c := newCast(t, servicetest.Start(t))
+	id, _ := c.running(t)
+	c.Manager.Post("/v2/admin/reservations/"+id+"/key", map[string]string{"reason": "x"}).OK(t)
+	path := "/v2/keys/" + ownerKey(t, c.s, id) + "/companions"
+	for range 50 {
+		var added companion
+		c.Nobody.Post(path, map[string]string{"label": "친구"}).OK(t).Into(t, &added)
+		c.Nobody.Delete(path+"/"+added.ID, nil).OK(t)
+	}
+	c.Nobody.Post(path, map[string]string{"label": "친구"}).Fails(t, 409, "ResourceConflictException", "")
+}

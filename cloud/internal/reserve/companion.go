@@ -72,13 +72,17 @@ func (s *Service) AddCompanion(ctx context.Context, owner, label string) (Compan
 		if err != nil {
 			return err
 		}
-		live := 0
+		live, ever := 0, 0
 		for _, k := range keys {
-			if k.Kind == booking.CompanionKey && k.Live() {
+			if k.Kind != booking.CompanionKey {
+				continue
+			}
+			ever++
+			if k.Live() {
 				live++
 			}
 		}
-		if live >= booking.MaxCompanions || len(keys) >= maxCompanionsEver {
+		if live >= booking.MaxCompanions || ever >= maxCompanionsEver {
 			return ErrTooManyCompanions
 		}
 		if companion.AccessKey, err = postgres.InsertCompanion(c.ctx, c.tx, c.r().ID, key, label, door.Customer); err != nil {
