@@ -71,9 +71,12 @@ type AdminLoginRequest struct {
 
 // AdminPaymentRequest defines model for AdminPaymentRequest.
 type AdminPaymentRequest struct {
-	Email     *OptionalEmail `json:"email,omitempty"`
-	MobileNum *string        `json:"mobileNum,omitempty"`
-	Name      *string        `json:"name,omitempty"`
+	Email *OptionalEmail `json:"email,omitempty"`
+
+	// Held Addition: the hold that the administrator sees. If the cookie is that of another hold: 401.
+	Held      *ShownHold `json:"held,omitempty"`
+	MobileNum *string    `json:"mobileNum,omitempty"`
+	Name      *string    `json:"name,omitempty"`
 
 	// Notify Addition: send the key to mobileNum or email.
 	Notify *bool   `json:"notify,omitempty"`
@@ -2717,6 +2720,9 @@ type SettlementTotals struct {
 	Vat int `json:"vat"`
 }
 
+// ShownHold Addition: the hold that the administrator sees. If the cookie is that of another hold: 401.
+type ShownHold = HoldRequest
+
 // Site defines model for Site.
 type Site struct {
 	// Company The operator of the shop, as the law requires on every page. Fields without a setting are null.
@@ -2845,6 +2851,9 @@ type VirtualAccountRequest struct {
 	// BankCode The payment provider's code of a bank that issues accounts.
 	BankCode string         `json:"bankCode"`
 	Email    *OptionalEmail `json:"email,omitempty"`
+
+	// Held Addition: the hold that the administrator sees. If the cookie is that of another hold: 401.
+	Held *ShownHold `json:"held,omitempty"`
 
 	// MobileNum 8 to 15 digits with common separators.
 	MobileNum MobileNum `json:"mobileNum"`

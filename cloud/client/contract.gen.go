@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "24a9b5eb4fedc00403fc5ba74680b44c65f6e57c32b5c977815d3f5f508fd2b6"
+const Contract = "204b0dcdb736b28d288701012fdee42573da8a0f1f5d74356cee0b41399c343c"

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
@@ -49,6 +51,32 @@ func TestConsolePhoneBooking(t *testing.T) {
 	hq.must("GET", "/v2/admin/reservations?query=01011112222", nil, &found)
 	if len(found.Reservations) != 2 || found.Reservations[0].Name != "박지훈" {
 		t.Errorf("reservations %+v, want two of the guest", found.Reservations)
+	}
+
+	// A second tab holds another room: the form of the first one registers no guest there.
+	p.expect("401")
+	ctx, cancel := chromedp.NewContext(p.ctx)
+	t.Cleanup(cancel)
+	other := watched(t, ctx, p.base).on(desktop)
+	other.open("/console/gangnam/day/" + date)
+	for tab, room := range map[*page]string{p: "3번 룸", other: "4번 룸"} {
+		tab.press("예약 등록")
+		tab.choose("룸", room)
+	}
+	p.press("이 시간 잡기")
+	p.see("결제 없이 등록")
+	other.press("이 시간 잡기")
+	other.see("결제 없이 등록")
+	p.fill("휴대폰", "01033334444")
+	p.press("예약 등록하기")
+	p.see("예약 세션이 만료됐어요")
+	p.press("다시 잡기", "이 시간 잡기")
+	p.see("저장하지 않은 내용을 다시 불러왔어요")
+	p.press("예약 등록하기")
+	p.wait("the registration", `!document.querySelector("dialog[open]")`)
+	hq.must("GET", "/v2/admin/reservations?query=01033334444", nil, &found)
+	if len(found.Reservations) != 1 || found.Reservations[0].RoomNo != "3" {
+		t.Errorf("reservations %+v, want room 3 as the form has shown", found.Reservations)
 	}
 }
 

@@ -192,6 +192,8 @@ func (a *API) registerWithoutPayment(w http.ResponseWriter, r *http.Request) err
 		Email     *string `json:"email"`
 		Reason    *string `json:"reason"`
 		Notify    *bool   `json:"notify"` // an addition (docs/specification.md, Administration 1)
+
+		Held *holdBody `json:"held"` // an addition (docs/specification.md, Administration 18)
 	}
 	if err := wire.DecodeOptional(r, &body); err != nil {
 		return err
@@ -204,8 +206,12 @@ func (a *API) registerWithoutPayment(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
+	shown, err := body.Held.shown()
+	if err != nil {
+		return err
+	}
 	_, err = a.Reserve.RegisterWithoutPayment(r.Context(), holdToken(r, adminHoldCookie), reserve.Registration{
-		Contact: contact, Note: reason, Notify: body.Notify != nil && *body.Notify, By: wire.Principal(r),
+		Contact: contact, Note: reason, Notify: body.Notify != nil && *body.Notify, Shown: shown, By: wire.Principal(r),
 	})
 	if err != nil {
 		return err
@@ -223,6 +229,8 @@ func (a *API) issueAccount(w http.ResponseWriter, r *http.Request) error {
 		MobileNum *string `json:"mobileNum"`
 		Email     *string `json:"email"`
 		BankCode  *string `json:"bankCode"`
+
+		Held *holdBody `json:"held"` // an addition (docs/specification.md, Administration 18)
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -246,8 +254,12 @@ func (a *API) issueAccount(w http.ResponseWriter, r *http.Request) error {
 	if known, ok := booking.BankByCode(bank); !ok || !known.Issues {
 		return wire.UnknownValue("bankCode")
 	}
+	shown, err := body.Held.shown()
+	if err != nil {
+		return err
+	}
 	_, err = a.Reserve.IssueAccount(r.Context(), holdToken(r, adminHoldCookie), reserve.AccountRequest{
-		Contact: contact, Amount: amount, OrderName: orderName, Bank: bank, By: wire.Principal(r),
+		Contact: contact, Amount: amount, OrderName: orderName, Bank: bank, Shown: shown, By: wire.Principal(r),
 	})
 	if err != nil {
 		return err

@@ -49,6 +49,30 @@ func TestRegistration(t *testing.T) {
 	}
 }
 
+// All tabs of a browser share the cookie of the hold. A form that shows an earlier hold registers nothing.
+func TestRegistrationNamesItsHold(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	admin := s.Admin(t, "gangnam-manager", "gangnam-demo")
+	start := slot(s, 3*time.Hour)
+	admin.Post("/admin/reservation", holdBody(1, start, time.Hour)).OK(t)
+	admin.Post("/admin/reservation", holdBody(2, start, time.Hour)).OK(t) // in another tab
+	account := map[string]any{"amount": 12000, "orderName": "강남점 1번 룸", "name": "홍길동", "mobileNum": "010-5555-6666", "bankCode": "20"}
+	for name, shown := range map[string]any{
+		"another room": holdBody(1, start, time.Hour), "another start": holdBody(2, start.Add(10*time.Minute), 50*time.Minute),
+		"another end": holdBody(2, start, 50*time.Minute),
+	} {
+		says(t, name, admin.Post("/admin/payment", map[string]any{"name": "홍길동", "held": shown}), holdExpired)
+		account["held"] = shown
+		says(t, name+", account", admin.Post("/admin/v2/virtual-accounts", account), holdExpired)
+	}
+	admin.Post("/admin/payment", map[string]any{"name": "홍길동", "held": map[string]any{}}).Fails(t, 400, "IllegalArguemntError", "")
+	admin.Post("/admin/payment", map[string]any{"name": "홍길동", "held": holdBody(2, start, time.Hour)}).OK(t)
+	admin.Post("/admin/reservation", holdBody(3, start, time.Hour)).OK(t)
+	account["held"] = holdBody(3, start, time.Hour)
+	admin.Post("/admin/v2/virtual-accounts", account).OK(t)
+}
+
 func TestAdminVirtualAccount(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

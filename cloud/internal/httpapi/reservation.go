@@ -43,6 +43,15 @@ func (b holdBody) request() (reserve.HoldRequest, error) {
 	return reserve.HoldRequest{Branch: branch, Room: room, Times: times}, nil
 }
 
+// shown returns the hold that an administrator's form shows, and nil if the request does not name it.
+func (b *holdBody) shown() (*reserve.HoldRequest, error) {
+	if b == nil {
+		return nil, nil //nolint:nilnil // the field is optional
+	}
+	request, err := b.request()
+	return &request, err
+}
+
 // localInterval reads a start and an end on the wall clock of a branch. A malformed time is wrong in every zone.
 func localInterval(start, end *string) (booking.LocalInterval, error) {
 	from, err := wire.Time("startDateTime", start, time.UTC)

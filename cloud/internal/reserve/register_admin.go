@@ -20,16 +20,18 @@ import (
 type Registration struct {
 	booking.Contact
 	Note   string
-	Notify bool // send the key to the contact
+	Notify bool         // send the key to the contact
+	Shown  *HoldRequest // the hold that the administrator sees; nil: not compared
 	By     account.Principal
 }
 
 // RegisterWithoutPayment turns an administrator's hold into a confirmed reservation.
 //
-// Errors: ErrHoldExpired, account.ErrBranchForbidden, ErrPaymentPending (a virtual account was requested for the hold).
+// Errors: ErrHoldExpired (also if reg.Shown is another hold), account.ErrBranchForbidden, ErrPaymentPending (a virtual account
+// was requested for the hold).
 func (s *Service) RegisterWithoutPayment(ctx context.Context, token Token, reg Registration) (booking.ReservationID, error) {
 	var id booking.ReservationID
-	err := s.adminHeld(ctx, token, reg.By, func(c *change) error {
+	err := s.adminHeld(ctx, token, reg.Shown, reg.By, func(c *change) error {
 		r := c.r()
 		id = r.ID
 		key := s.newKey()
@@ -55,19 +57,30 @@ func (s *Service) RegisterWithoutPayment(ctx context.Context, token Token, reg R
 	return id, err
 }
 
-// adminHeld runs do in a transaction that locks the row of an administrator's live hold.
-func (s *Service) adminHeld(ctx context.Context, token Token, by account.Principal, do func(*change) error) error {
+// adminHeld runs do in a transaction that locks the row of an administrator's live hold. shown is the room and time that the
+// administrator sees; nil is not compared. All tabs of a browser share one hold, so a tab may show an earlier one.
+func (s *Service) adminHeld(ctx context.Context, token Token, shown *HoldRequest, by account.Principal, do func(*change) error) error {
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		r, err := lockAdminHold(ctx, tx, token, now)
 		if err != nil {
 			return err
 		}
 		c := s.change(ctx, tx, r, now)
-		if _, err := c.reachable(by); err != nil {
+		branch, err := c.reachable(by)
+		if err != nil {
 			return err
+		}
+		if shown != nil && !shown.describes(r, branch) {
+			return ErrHoldExpired
 		}
 		return do(c)
 	})
+}
+
+// describes reports whether a hold is that of the request.
+func (q HoldRequest) describes(held booking.Reservation, branch booking.Branch) bool {
+	times, err := q.Times.In(branch.Zone)
+	return err == nil && q.Branch == branch.Code && q.Room == held.RoomNo && times.Start.Equal(held.Start) && times.End.Equal(held.End)
 }
 
 func lockAdminHold(ctx context.Context, tx pgx.Tx, token Token, now time.Time) (booking.Reservation, error) {
@@ -104,12 +117,13 @@ type AccountRequest struct {
 	Amount    int
 	OrderName string
 	Bank      string
+	Shown     *HoldRequest // as in Registration
 	By        account.Principal
 }
 
 // IssueAccount issues a virtual account whose deposit confirms the reservation. The slot is held until the deposit is due.
 //
-// Errors: ErrHoldExpired, account.ErrBranchForbidden, ErrUnknownBank, *PaymentRefused (the hold is kept), ErrPaymentPending.
+// Errors: ErrHoldExpired (also if req.Shown is another hold), account.ErrBranchForbidden, ErrUnknownBank, *PaymentRefused (the hold is kept), ErrPaymentPending.
 func (s *Service) IssueAccount(ctx context.Context, token Token, req AccountRequest) (booking.ReservationID, error) {
 	if bank, ok := booking.BankByCode(req.Bank); !ok || !bank.Issues {
 		return 0, ErrUnknownBank
@@ -118,7 +132,7 @@ func (s *Service) IssueAccount(ctx context.Context, token Token, req AccountRequ
 		q   question
 		due time.Time
 	)
-	err := s.adminHeld(ctx, token, req.By, func(c *change) error {
+	err := s.adminHeld(ctx, token, req.Shown, req.By, func(c *change) error {
 		due = rule.DepositDue(c.r().Interval, c.now.Add(c.DepositDue), c.now)
 		if err := c.requestAccount(req); err != nil {
 			return err

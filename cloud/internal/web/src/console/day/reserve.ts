@@ -51,6 +51,14 @@ export function openReserve(branch: Branch, day: Day, wanted: Wanted, refresh: (
   );
 }
 
+/** A hold as the service takes it. */
+const holdOf = (branch: Branch, { room, start, end }: Omit<Held, "until">): Schemas["HoldRequest"] => ({
+  branch: branch.branch,
+  room: Number(room),
+  startDateTime: wire(start),
+  endDateTime: wire(end),
+});
+
 /** Releases a hold that is no longer needed, so that it does not block the room for its five minutes. */
 async function release(branch: Branch, held: Held | null): Promise<void> {
   if (!held || held.until < clock()) return;
@@ -78,12 +86,7 @@ function choose(branch: Branch, day: Day, wanted: Wanted, done: (held: Held) => 
   const hold = () =>
     run(async () => {
       const { room, start, end } = chosen.peek();
-      await api.post("/admin/reservation", {
-        branch: branch.branch,
-        room: Number(room),
-        startDateTime: wire(start),
-        endDateTime: wire(end),
-      });
+      await api.post("/admin/reservation", holdOf(branch, { room, start, end }));
       done({ room, start, end, until: clock() + holdLife });
     });
   return [
@@ -175,7 +178,7 @@ function registration(
         const given = Object.fromEntries(
           Object.entries({ ...contact(), reason: reason.peek().trim() }).filter(([, v]) => v),
         );
-        await api.post("/admin/payment", { ...given, notify: notify.peek() });
+        await api.post("/admin/payment", { ...given, notify: notify.peek(), held: holdOf(branch, held) });
         finish(t("registered"));
       } else {
         await api.post("/admin/v2/virtual-accounts", {
@@ -183,6 +186,7 @@ function registration(
           amount: Number(amount.peek()),
           orderName: order.peek().trim(),
           bankCode: bank.peek(),
+          held: holdOf(branch, held), // another tab may have held another room or time
         });
         finish(t("accountIssued"));
         await showAccount(branch, held);
