@@ -59,11 +59,50 @@ func TestWebStay(t *testing.T) {
 	p.press("2번 룸 열기")
 	p.see("문이 열렸어요")
 
-	p.press("지금 이용 종료하기")
+	button := p.find("지금 이용 종료하기")
+	p.do("press twice", chromedp.MouseClickXY(button.X, button.Y), chromedp.MouseClickXY(button.X, button.Y))
 	p.see("남은 시간은 환불되지 않아요")
+	p.look("key-end", phone, narrow)
+	p.on(phone).press("계속 이용할게요")
+	p.wait("the button again", `document.querySelector("#end button").checkVisibility()`)
+	if after := window(); after.Sub(before) != 20*time.Minute {
+		t.Fatalf("the doors open until %s after a double press, want the stay as it was", after)
+	}
+	p.press("지금 이용 종료하기")
 	p.press("네, 종료할게요")
 	p.wait("the earlier end", `Number(document.getElementById("key").dataset.end) < `+fmt.Sprint(before.Unix()))
 	if after := window(); !after.Before(before) {
 		t.Fatalf("the doors open until %s after the early end", after)
 	}
+	p.wait("the doors", `document.getElementById("key").dataset.state === "open"`)
+	if p.sees("예약 내용이 바뀌었어요") {
+		t.Error("the page reports the change that the guest made as that of another person")
+	}
+}
+
+// TestWebStayExtendedByDeposit extends a stay with a virtual account: the guest sees where to transfer the money, and returns
+// to the key page from there.
+func TestWebStayExtendedByDeposit(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	s := startStack(t, company)
+	p := newPage(t, s.Pages)
+	key := newBrowser(t, s).buy(s, "gangnam", 5, 15000, "01044446666")
+	p.open("/k/" + key)
+	p.see("더 머물고 싶다면")
+	p.wait("the ends to choose from", `document.querySelectorAll("#extend option").length > 1`)
+	end := value[int](p, `Number(document.getElementById("key").dataset.end)`)
+	p.press("연장하기")
+	p.at("/book/pay")
+	p.pay(s, "가상계좌")
+	p.see("입금하면 예약이 확정돼요", "우리은행", "3,000원")
+	p.look("account-extension", phone, narrow)
+	p.on(phone).press("열쇠 열기")
+	p.at("/k/" + key)
+	p.see("지금 열 수 있어요")
+	p.back()
+	p.see("입금하면 예약이 확정돼요")
+	postJSON(t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": p.lastOrder(s)}, nil)
+	p.at("/k/" + key)
+	p.wait("the later end", fmt.Sprintf(`Number(document.getElementById("key").dataset.end) === %d`, end+600))
 }

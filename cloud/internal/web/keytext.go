@@ -3,7 +3,6 @@ package web
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -20,7 +19,7 @@ type keyTexts struct {
 	Extended, Refunded                                      string
 	Relocked, Reload                                        string
 	Extend, ExtendOption, ExtendNow, ChangeFailed           string // {time} and {price} are replaced by the page
-	EndNow, EndAsk, EndSure                                 string
+	EndNow, EndAsk, EndSure, EndKeep                        string
 	Climate, ClimateFailed                                  string
 	Codes, CodesHelp, CodeLeft, CodeOver                    string // {door} and {s} are replaced by the page
 	PIN, PINHelp, PINNotReady                               string
@@ -43,7 +42,7 @@ func (t keyTexts) compensation(key Key) string {
 	case key.ExtendedMinutes > 0:
 		return t.fill(t.Extended, key.ExtendedMinutes)
 	case key.RefundedWon > 0:
-		return t.fill(t.Refunded, strconv.Itoa(key.RefundedWon))
+		return t.fill(t.Refunded, grouped(key.RefundedWon))
 	}
 	return ""
 }
@@ -75,7 +74,7 @@ var keyKorean = keyTexts{
 	Relocked: "다시 잠겼으면 버튼을 한 번 더 눌러 주세요.", Reload: "새 예약 정보 보기",
 	Extend: "더 머물고 싶다면", ExtendOption: "{time}까지 · {price}원", ExtendNow: "연장하기",
 	ChangeFailed: "지금은 변경하지 못했어요. 잠시 후 다시 시도해 주세요.",
-	EndNow:       "지금 이용 종료하기", EndAsk: "10분 단위로 가장 가까운 시각에 이용이 끝나고, 남은 시간은 환불되지 않아요. 종료할까요?", EndSure: "네, 종료할게요",
+	EndNow:       "지금 이용 종료하기", EndAsk: "10분 단위로 가장 가까운 시각에 이용이 끝나고, 남은 시간은 환불되지 않아요. 종료할까요?", EndSure: "네, 종료할게요", EndKeep: "계속 이용할게요",
 	Climate: "룸 온도", ClimateFailed: "온도를 바꾸지 못했어요. 잠시 후 다시 눌러 주세요.",
 	PIN: "키패드 비밀번호", PINHelp: "키패드에 번호를 누르고 # 을 눌러 주세요. 지점이나 휴대폰의 인터넷이 끊겨도 현관과 룸이 열려요.",
 	PINNotReady: "아직 지점에 전달되지 않은 비밀번호예요. 위의 버튼으로 열어 주세요.",
@@ -124,7 +123,7 @@ var keyEnglish = keyTexts{
 	Relocked: "If it has locked again, press the button once more.", Reload: "Show the new reservation",
 	Extend: "Stay longer", ExtendOption: "until {time} · {price} won", ExtendNow: "Extend",
 	ChangeFailed: "This did not work. Try again in a moment.",
-	EndNow:       "End my stay now", EndAsk: "Your stay ends at the next ten-minute mark. The remaining time is not refunded. End it?", EndSure: "Yes, end it",
+	EndNow:       "End my stay now", EndAsk: "Your stay ends at the next ten-minute mark. The remaining time is not refunded. End it?", EndSure: "Yes, end it", EndKeep: "No, keep my stay",
 	Climate: "Room temperature", ClimateFailed: "The temperature was not changed. Please try again in a moment.",
 	PIN: "Your PIN", PINHelp: "Enter it on a keypad, then press #. It opens the front door and your room, without internet, too.",
 	PINNotReady: "The branch does not have this PIN yet. Please use the buttons above.",

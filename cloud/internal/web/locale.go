@@ -88,11 +88,16 @@ func (s speech) Other() string {
 
 // Won returns an amount with its currency.
 func (s speech) Won(amount int) string {
-	digits := strconv.Itoa(amount)
+	return s.say("won", "n", grouped(amount))
+}
+
+// grouped returns a number with a comma before each group of three digits.
+func grouped(n int) string {
+	digits := strconv.Itoa(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}
-	return s.say("won", "n", digits)
+	return digits
 }
 
 // Span returns a length, such as 1시간 20분.

@@ -13,14 +13,14 @@ export function connectStay(main: HTMLElement, key: string, now: () => number): 
   const ends = extend.querySelector("select")!;
   const end = part.querySelector<HTMLFormElement>("#end");
   const problem = part.querySelector<HTMLElement>("[role=alert]")!;
+  let asking = false; // whether the guest is asked whether to end the stay
   const text = (name: string): string => part.dataset[name]!;
   const won = (amount: number): string => new Intl.NumberFormat(document.documentElement.lang).format(amount);
-  let asked = "";
 
-  async function run(form: HTMLFormElement, act: () => Promise<string>): Promise<void> {
-    const button = form.querySelector("button")!;
-    if (button.disabled) return;
-    button.disabled = true;
+  async function run(form: HTMLElement, act: () => Promise<string>): Promise<void> {
+    const buttons = form.querySelectorAll("button");
+    if (buttons[0]!.disabled) return;
+    for (const button of buttons) button.disabled = true;
     problem.textContent = "";
     try {
       problem.textContent = await act();
@@ -28,8 +28,11 @@ export function connectStay(main: HTMLElement, key: string, now: () => number): 
       problem.textContent = explanation(error, text("failed"));
       void refresh();
     }
-    button.disabled = false;
+    for (const button of buttons) button.disabled = false;
   }
+
+  /** Loads the page from the service: a stored page does not have the change that the guest made here. */
+  const reload = (): void => location.replace(`${location.pathname}?fresh=1`);
 
   const show = (form: HTMLFormElement, shown: boolean): void => {
     form.hidden = !shown;
@@ -51,13 +54,13 @@ export function connectStay(main: HTMLElement, key: string, now: () => number): 
   }
 
   async function refresh(): Promise<void> {
-    if (end) show(end, Number(main.dataset.start) <= now());
+    if (end && !asking) show(end, Number(main.dataset.start) <= now());
     try {
       showOffer(await call<Offer>("GET", `${key}/extension`));
     } catch {
       // the choice stays as it is
     }
-    part.hidden = extend.hidden && (end?.hidden ?? true);
+    part.hidden = extend.hidden && !asking && (end?.hidden ?? true);
   }
 
   extend.addEventListener("submit", (event) => {
@@ -70,17 +73,26 @@ export function connectStay(main: HTMLElement, key: string, now: () => number): 
     });
   });
 
+  // The question takes the place of the button, so the second press of a double press cannot answer it.
+  const question = part.querySelector<HTMLElement>("#end-ask");
+  const keep = question?.querySelector<HTMLButtonElement>("[name=keep]");
+  const sure = question?.querySelector<HTMLButtonElement>("[name=end]");
+  const ask = (asked: boolean): void => {
+    asking = asked;
+    question!.hidden = !asked;
+    show(end!, !asked);
+    (asked ? keep! : end!.querySelector("button")!).focus();
+  };
   end?.addEventListener("submit", (event) => {
     event.preventDefault();
-    void run(end, async () => {
-      if (asked !== "end") {
-        // the second press confirms
-        asked = "end";
-        end.querySelector("button")!.textContent = text("endSure");
-        return text("endAsk");
-      }
+    problem.textContent = "";
+    ask(true);
+  });
+  keep?.addEventListener("click", () => ask(false));
+  sure?.addEventListener("click", () => {
+    void run(question!, async () => {
       await call<Schemas["EndedStay"]>("POST", `${key}/end`);
-      location.reload();
+      reload();
       return "";
     });
   });

@@ -39,13 +39,15 @@ export function confirmPage(): Child {
     const began = Date.now();
     while (alive) {
       try {
-        noteConfirmed(await confirmPayment(paymentKey, orderId, amount));
-        if (!alive) return;
         const back = purchase()?.back;
+        const answer = await confirmPayment(paymentKey, orderId, amount);
+        const deposit = Boolean(answer.virtualaccountAccountNumber);
+        noteConfirmed(answer, deposit ? back : undefined);
+        if (!alive) return;
         finish();
         endExchange();
-        if (back) {
-          location.replace(back); // the key page is another document
+        if (back && !deposit) {
+          location.replace(`${back}?fresh=1`); // the key page is another document; a stored one has the old end
           return;
         }
         noteRecent();

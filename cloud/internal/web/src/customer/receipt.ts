@@ -12,7 +12,7 @@ import { receiptStatus } from "./cash-receipt";
 import { checkAll, field, looksLikeMobile, tidyMobile } from "./field";
 import { check, clock, cross, question, sign } from "./icons";
 import { forgetRecent } from "./recent";
-import { actions, alert, button, explain, facts, fetched, heading, link, note, notice } from "./screen";
+import { actions, alert, button, explain, facts, fetched, heading, link, loading, note, notice } from "./screen";
 import { seller } from "./seller";
 import {
   type Branch,
@@ -53,7 +53,7 @@ export function receiptPage(): Child {
       () => shown().receipt.status,
       (status) =>
         status === "DONE"
-          ? done(shown, source.refresh)
+          ? (extended() ?? done(shown, source.refresh))
           : status === "WAITING_FOR_DEPOSIT"
             ? waiting(shown)
             : canceled(),
@@ -81,10 +81,25 @@ async function load(): Promise<Found | null> {
 }
 
 const confirmedKey = "confirmed";
+const extendedKey = "extended"; // the key page of the stay that a deposit will extend
 
-/** Stores the answer of the confirmation, for a payment app that returns to another browser than the one that paid. */
-export function noteConfirmed(answer: Confirmed): void {
+/**
+ * Stores the answer of the confirmation, for a payment app that returns to another browser than the one that paid.
+ * keyPage is the page of the stay that a deposit will extend.
+ */
+export function noteConfirmed(answer: Confirmed, keyPage?: string): void {
   sessionStorage.setItem(confirmedKey, JSON.stringify(answer));
+  if (keyPage) sessionStorage.setItem(extendedKey, keyPage);
+  else sessionStorage.removeItem(extendedKey);
+}
+
+/** Returns to the key page after the deposit for an extension: the guest has the key already. */
+function extended(): Child {
+  const keyPage = sessionStorage.getItem(extendedKey);
+  if (!keyPage) return null;
+  sessionStorage.removeItem(extendedKey);
+  location.replace(`${keyPage}?fresh=1`); // a stored page has the old end
+  return loading();
 }
 
 async function elsewhere(): Promise<Found | null> {
@@ -278,6 +293,7 @@ function waiting(found: Readable<Found>): Child {
   const due = dueOf(found.peek());
   const time = ticking();
   const left = computed(() => due - time());
+  const keyPage = sessionStorage.getItem(extendedKey);
   return [
     sign(clock(), "wait"),
     heading(t("waitTitle"), found.peek().follows ? t("waitText") : t("waitElsewhere")),
@@ -301,6 +317,7 @@ function waiting(found: Readable<Found>): Child {
     ]),
     note(t("exact"), "warn"),
     facts(whatWasBought(found.peek())),
+    keyPage ? actions(link(t("openKey"), keyPage)) : null,
   ];
 }
 
