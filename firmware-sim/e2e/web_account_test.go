@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,8 +37,11 @@ func TestWebAccount(t *testing.T) {
 		p.press("예약 취소")
 		p.see("예약을 취소할까요?", "30,000원")
 		p.look("cancel", phone, desktop, narrow)
-		p.on(phone).press("취소하기")
+		p.on(phone).pressTwice("취소하기")
 		p.see("취소 이유를 골라 주세요.")
+		if at := value[string](p, `location.pathname`); !strings.HasSuffix(at, "/cancel") {
+			t.Errorf("the second press leads to %s", at)
+		}
 		p.press("일정이 바뀌었어요", "취소하기")
 		p.see("정말 취소할까요?")
 		p.look("cancel-ask", phone, narrow)

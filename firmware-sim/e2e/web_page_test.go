@@ -293,6 +293,13 @@ func (p *page) press(names ...string) {
 	}
 }
 
+// pressTwice clicks twice where an element is before the first click, as the double press of a user does.
+func (p *page) pressTwice(name string) {
+	p.t.Helper()
+	at := p.find(name)
+	p.do("press "+name+" twice", chromedp.MouseClickXY(at.X, at.Y), chromedp.MouseClickXY(at.X, at.Y))
+}
+
 // missed reports whether the page remains and the element that find has returned was not clicked.
 func (p *page) missed() bool {
 	ctx, cancel := context.WithTimeout(p.ctx, time.Second)

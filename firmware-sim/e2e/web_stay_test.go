@@ -59,8 +59,7 @@ func TestWebStay(t *testing.T) {
 	p.press("2번 룸 열기")
 	p.see("문이 열렸어요")
 
-	button := p.find("지금 이용 종료하기")
-	p.do("press twice", chromedp.MouseClickXY(button.X, button.Y), chromedp.MouseClickXY(button.X, button.Y))
+	p.pressTwice("지금 이용 종료하기")
 	p.see("남은 시간은 환불되지 않아요")
 	p.look("key-end", phone, narrow)
 	p.on(phone).press("계속 이용할게요")

@@ -154,8 +154,9 @@ function form(m: Mine, quote: Quote | null, canceled: Signal<boolean>): Child {
     ),
     detail.view,
     account?.view ?? null,
-    alert(() => (problem() ? note(problem(), "warn") : null)),
     link(t("keep"), "/my", "plain"),
+    // Directly above the button that it moves down, so that the second press of a double press meets no other control.
+    alert(() => (problem() ? note(problem(), "warn") : null)),
     actions(button(t("cancelNow"), ask, { kind: "danger", busy, disabled: () => !cancelable(m) })),
     dialog,
   ];
