@@ -5,6 +5,43 @@ import (
 	"time"
 )
 
+// The answer to a refund is lost and the administrator closes the dialog. The same draft sent again is the same refund.
+func TestConsoleRefundOfALostAnswer(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, nil)
+	date, midnight := dayAfter()
+	p := console(t, s, "hq", "hq-demo")
+	order := newBrowser(t, s).purchase(s, "gangnam", 1, 30000, "01077779999", "카드", midnight.Add(12*time.Hour))
+	p.open("/console/gangnam/day/" + date)
+	const block = `[...document.querySelectorAll(".lane")][0].querySelector(".block.paid")`
+	p.wait("the paid reservation", block)
+	value[bool](p, `(`+block+`.click(), true)`)
+	p.press("부분 환불")
+	p.fill("환불 금액(원)", "5,000")
+	p.fill("환불 사유", "소음")
+	value[bool](p, `(() => {
+		const real = fetch;
+		window.fetch = async (...call) => {
+			const answer = await real(...call);
+			if (!String(call[0]).includes("/refunds")) return answer;
+			window.fetch = real;
+			throw new TypeError("lost");
+		};
+		return true;
+	})()`)
+	p.press("환불하기")
+	p.see("연결")
+	p.press("돌아가기", "부분 환불")
+	p.see("저장하지 않은 내용을 다시 불러왔어요")
+	p.press("환불하기")
+	p.see("환불을 시작했어요")
+	for _, payment := range payments(t, s, order) {
+		if payment.BalanceAmount != 25000 {
+			t.Errorf("balance at the provider %d, want 25000: one refund of 5000", payment.BalanceAmount)
+		}
+	}
+}
+
 // An administrator refunds a part in the console, and the stay remains; then he records a refund by hand, and the stay ends.
 func TestConsoleRefunds(t *testing.T) {
 	t.Parallel()

@@ -433,6 +433,8 @@ func (p *page) lastOrder(s *world.Stack) string {
 type payment struct {
 	OrderID string `json:"orderId"`
 	Status  string `json:"status"`
+
+	BalanceAmount int `json:"balanceAmount"`
 }
 
 func payments(t testing.TB, s *world.Stack, order string) []payment {

@@ -12,7 +12,7 @@ import { t, won } from "./text";
 
 const digits = (text: Signal<string>): number => Number(text().replace(/\D/g, ""));
 
-/** One key per dialog: pressing twice, or again after a lost answer, makes one refund. */
+/** One key per draft: pressing twice, or again after a lost answer, makes one refund. */
 async function refund(reservation: string, key: string, body: object, done: string): Promise<void> {
   const result = await api.once<Schemas["RefundResult"]>(key, `/v2/admin/reservations/${reservation}/refunds`, body);
   toast(result.approvalRequired ? t("refundWaits") : done);
@@ -31,13 +31,13 @@ function footer(close: () => void, text: string, submit: () => void, ready: () =
 
 /** Returns a part of a payment; the reservation stays. */
 export function openPartRefund(reservation: string, method: string | null, refresh: () => void): void {
-  const key = newKey();
   dialog(t("partRefund"), (close) => {
+    const key = signal(newKey());
     const [amount, reason, bank, account, holder] = [signal(""), signal(""), signal(""), signal(""), signal("")];
     const banks = signal<{ value: string; text: string }[]>([]);
     const deposit = method === "가상계좌";
     if (deposit) void getBanks().then((list) => banks.set(list.map((b) => ({ value: b.code, text: b.name }))));
-    const { run, view } = keptAttempt(`refund-${reservation}`, { amount, reason });
+    const { run, view } = keptAttempt(`refund-${reservation}`, { amount, reason, key });
     const submit = () =>
       run(async () => {
         const to = deposit
@@ -49,7 +49,7 @@ export function openPartRefund(reservation: string, method: string | null, refre
           : {};
         await refund(
           reservation,
-          key,
+          key.peek(),
           { amount: digits(amount), reason: reason.peek().trim(), ...to },
           t("refundStarted"),
         );
