@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -78,6 +79,16 @@ func TestConsolePhoneBooking(t *testing.T) {
 	if len(found.Reservations) != 1 || found.Reservations[0].RoomNo != "3" {
 		t.Errorf("reservations %+v, want room 3 as the form has shown", found.Reservations)
 	}
+
+	// A guest holds what the second tab still shows. The tab does not release that hold when its form is closed.
+	guest := newBrowser(t, s)
+	guest.must("POST", "/reservation", map[string]any{"branch": "gangnam", "room": 4, "startDateTime": wireTime(midnight.Add(10 * time.Hour)), "endDateTime": wireTime(midnight.Add(10*time.Hour + 30*time.Minute))}, nil)
+	other.wait("the hold of the guest", `document.querySelectorAll(".lane")[3].innerText.includes("10:00–10:30")`)
+	const days = `performance.getEntriesByType("resource").filter(e => e.name.includes("/timeline")).length`
+	before := value[int](other, days)
+	other.press("닫기")
+	other.wait("the day before and after the release", fmt.Sprintf("%s >= %d", days, before+2))
+	guest.must("GET", "/v2/hold", nil, nil)
 }
 
 func TestConsoleDay(t *testing.T) {

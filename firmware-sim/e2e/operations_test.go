@@ -38,6 +38,7 @@ var operations = map[string]operation{
 	"POST /account/login":   in((*yeolda.API).LoginCustomerWithResponse),
 	"POST /door/v2/unlock":  in((*yeolda.API).UnlockDoorWithResponse),
 	"GET /v2/me":            none((*yeolda.API).WhoAmIWithResponse),
+	"GET /v2/hold":          none((*yeolda.API).ShowHoldWithResponse),
 	"GET /v2/keys/{}":       at((*yeolda.API).ShowKeyWithResponse),
 	"GET /v2/keys/{}/why": func(x exchange) (int, []byte, error) {
 		return got(x.api.WhyKeyWithResponse(x.ctx, x.path[0], &yeolda.WhyKeyParams{Branch: new(x.Get("branch")), Door: new(x.Get("door"))}))

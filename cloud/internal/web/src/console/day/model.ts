@@ -23,6 +23,7 @@ export interface Block {
   name: string;
   mobile: string;
   method: string;
+  source: Wire["source"] | "";
   amount: number;
   /** ms since 1970; 0: does not run out */
   expiresAt: number;
@@ -72,6 +73,7 @@ export const toBlock = (w: Wire): Block => ({
   name: w.name ?? "",
   mobile: w.mobileNum ?? "",
   method: w.method ?? "",
+  source: w.source,
   amount: w.amount,
   expiresAt: w.expiresAt ? Date.parse(w.expiresAt) : 0,
   version: w.version,
@@ -86,6 +88,7 @@ const quarantineBlock = (q: Quarantine): Block => ({
   name: "",
   mobile: "",
   method: "",
+  source: "",
   amount: 0,
   expiresAt: 0,
   version: 0,

@@ -63,7 +63,10 @@ const holdOf = (branch: Branch, { room, start, end }: Omit<Held, "until">): Sche
 async function release(branch: Branch, held: Held | null): Promise<void> {
   if (!held || held.until < clock()) return;
   const there = await fetchDay(branch.branch, dateOf(held.start));
-  const block = there.blocks.find((b) => b.room === held.room && b.start === held.start && b.kind === "hold");
+  // If another tab has taken the hold of this browser, a guest may hold the time now.
+  const block = there.blocks.find(
+    (b) => b.room === held.room && b.start === held.start && b.kind === "hold" && b.source === "ADMIN",
+  );
   if (block) await api.delete(`/admin/reservation/${block.id}`, { bookingStatus: "beforePaymentTab" });
 }
 
