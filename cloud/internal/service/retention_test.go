@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"testing"
@@ -67,8 +68,10 @@ func TestNamesAreForgottenInTime(t *testing.T) {
 }
 
 // The running service drops expired partitions, creates those of the next weeks, and deletes expired door requests.
+// A query that reads the table makes the first attempt fail, and the service tries again.
 func TestGrowingTablesAreKept(t *testing.T) {
 	t.Parallel()
+	var reading pgx.Tx
 	s := servicetest.Start(t, func(set *config.Settings) {
 		db, err := postgres.Open(t.Context(), set.Database.URL, slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -88,10 +91,32 @@ func TestGrowingTablesAreKept(t *testing.T) {
 				t.Fatalf("%s: %v", sql, err)
 			}
 		}
+		conn, err := pgx.Connect(t.Context(), set.Database.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		if reading, err = conn.Begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := reading.Exec(t.Context(), `lock table sensor_reading in access share mode`); err != nil {
+			t.Fatal(err)
+		}
 	})
+	for _, want := range []bool{true, false} { // the attempt waits for the query, and ends
+		for waits := !want; waits != want; time.Sleep(10 * time.Millisecond) {
+			err := s.DB.Pool.QueryRow(t.Context(), `select exists (select from pg_locks where not granted and mode = $1)`, "AccessExclusiveLock").Scan(&waits)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := reading.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	want := []string{"360 days", "80 days", "true"}
 	var got []string
-	for deadline := time.Now().Add(time.Minute); !slices.Equal(got, want) && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !slices.Equal(got, want) && time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) { // each look is a query that can make an attempt fail
 		err := s.DB.Pool.QueryRow(t.Context(), `
 			select array(select r.device from door_request r join branch b on b.id = r.branch_id where b.code = $1)
 			    || array(select r.location from sensor_reading r join branch b on b.id = r.branch_id where b.code = $1)
