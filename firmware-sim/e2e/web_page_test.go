@@ -300,6 +300,22 @@ func (p *page) pressTwice(name string) {
 	p.do("press "+name+" twice", chromedp.MouseClickXY(at.X, at.Y), chromedp.MouseClickXY(at.X, at.Y))
 }
 
+// pressUntil presses a button until an expression is true: the service rejects what takes it too long on a busy machine.
+func (p *page) pressUntil(name, what, expression string) {
+	p.t.Helper()
+	for deadline := time.Now().Add(p.patience); ; {
+		p.press(name)
+		for again := time.Now().Add(30 * time.Second); time.Now().Before(again); time.Sleep(100 * time.Millisecond) {
+			if value[bool](p, `Boolean(`+expression+`)`) {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%s: not within %s", what, p.patience)
+		}
+	}
+}
+
 // missed reports whether the page remains and the element that find has returned was not clicked.
 func (p *page) missed() bool {
 	ctx, cancel := context.WithTimeout(p.ctx, time.Second)

@@ -15,8 +15,9 @@ func TestNoTransactionDuringStall(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	const stall = 1500 * time.Millisecond
-	slow := func(target sandbox.FaultTarget) {
-		s.fault(t, sandbox.Fault{Target: target, Kind: sandbox.FaultSlow, Delay: stall})
+	slow := func(target sandbox.FaultTarget) { // each call: the background work calls the provider, too
+		s.Sandbox.ClearFaults()
+		s.fault(t, sandbox.Fault{Target: target, Kind: sandbox.FaultSlow, Delay: stall, Times: -1})
 	}
 
 	b, order, w := s.order(t, sandbox.MethodCard)
@@ -32,10 +33,12 @@ func TestNoTransactionDuringStall(t *testing.T) {
 		s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 200, "")
 	})
 
+	s.Sandbox.ClearFaults()
 	_, waiting, _ := s.bought(t, sandbox.MethodVirtualAccount)
 	slow(sandbox.TargetGet)
 	s.noneOpenDuring(t, "callback", func() { s.deposit(t, waiting.OrderID) })
 
+	s.Sandbox.ClearFaults()
 	admin, w := s.buyer(), s.wish(sandbox.MethodVirtualAccount)
 	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
 		t.Fatal(err)
