@@ -282,6 +282,26 @@ func TestDoctorReport(t *testing.T) {
 	}
 }
 
+// TestDoctorReportOfAnExtendedWindow extends a window before the agent is connected, or after it has restarted: the agent knows only the
+// later request, which asks for the missing report.
+func TestDoctorReportOfAnExtendedWindow(t *testing.T) {
+	t.Parallel()
+	f := newDiagnosticsFixture(t)
+	f.report(&protocol.DiagnosticsStatus{Nonce: protocol.NewNonce()})
+	f.open(true)
+	sent := f.open(false)
+	if len(sent) != 1 || !sent[0].Doctor {
+		t.Fatalf("got %+v, want one request with the doctor", sent)
+	}
+	m := protocol.DiagnosticsReport{Request: sent[0].Request, Text: "one"}
+	if err := f.DiagnosticsReport(t.Context(), agent("gangnam"), m); err != nil {
+		t.Fatal(err)
+	}
+	if w := f.show(0).Window; w.Report != "one" || w.ReportAt.IsZero() {
+		t.Errorf("got %+v, want the report", w)
+	}
+}
+
 // TestStoredLogIsBounded has an agent send more than any real one.
 func TestStoredLogIsBounded(t *testing.T) {
 	t.Parallel()

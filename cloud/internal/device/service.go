@@ -58,7 +58,7 @@ func (s *Service) Run(ctx context.Context) error {
 			err = errors.Join(s.StepSettings(ctx), s.StepDiagnostics(ctx))
 		case <-held.C:
 			err = errors.Join(s.markHeld(ctx), postgres.EndTakeovers(ctx, s.DB.Pool, s.now().Add(-takeoverTTL), s.now()),
-				postgres.ReopenLostSettings(ctx, s.DB.Pool, s.now()), postgres.PruneDiagnostics(ctx, s.DB.Pool, s.now()))
+				postgres.ReopenSettings(ctx, s.DB.Pool, s.now()), postgres.PruneDiagnostics(ctx, s.DB.Pool, s.now()))
 		case <-rekey.C:
 			err = s.askForSecrets(ctx)
 		}

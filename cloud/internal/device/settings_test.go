@@ -59,6 +59,14 @@ func (f *settingsFixture) step() (versions []uint64) {
 	return versions
 }
 
+// reopen makes the step that reads the reports of all agents.
+func (f *settingsFixture) reopen() {
+	f.t.Helper()
+	if err := postgres.ReopenSettings(f.t.Context(), f.db.Pool, f.now); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 func (f *settingsFixture) change(text string) {
 	f.t.Helper()
 	if _, err := f.ChangeSettings(f.t.Context(), agent("gangnam").Username, nil, text, "admin:hq"); err != nil {
@@ -144,15 +152,38 @@ func TestLostSettingsAreSentAgain(t *testing.T) {
 	f.report(&protocol.SettingsStatus{Highest: 1, Version: 1})
 	f.step()
 	f.report(&protocol.SettingsStatus{})
-	if err := postgres.ReopenLostSettings(t.Context(), f.db.Pool, f.now); err != nil {
-		t.Fatal(err)
-	}
+	f.reopen()
 	if got := f.step(); !slices.Equal(got, []uint64{1}) {
 		t.Errorf("got versions %v, want 1 again", got)
 	}
 	f.report(&protocol.SettingsStatus{Highest: 1, Version: 1})
 	f.step()
 	f.want("1 in-use")
+}
+
+// TestSupersededSettingsInUse adds a version during the trial of the one before. The agent refuses it and keeps the one before, which is
+// then in use although a later one came before the answer.
+func TestSupersededSettingsInUse(t *testing.T) {
+	t.Parallel()
+	f := newSettingsFixture(t)
+	f.change("one")
+	f.report(&protocol.SettingsStatus{Highest: 1, Version: 1})
+	f.step()
+	f.change("two")
+	f.report(&protocol.SettingsStatus{Highest: 2, Version: 1, Trial: 2})
+	f.step()
+	f.change("three")
+	refused := &protocol.SettingsOutcome{Version: 3, State: protocol.SettingsRefused, Detail: "no line"}
+	f.report(&protocol.SettingsStatus{Highest: 3, Version: 1, Trial: 2, Ended: refused})
+	f.reopen()
+	f.step()
+	f.want("3 refused no line", "2 superseded", "1 in-use")
+	f.report(&protocol.SettingsStatus{Highest: 3, Version: 2})
+	f.reopen()
+	if got := f.step(); got != nil {
+		t.Errorf("versions %v were sent, want none: the agent has them", got)
+	}
+	f.want("3 refused no line", "2 in-use", "1 replaced")
 }
 
 // TestFileOfTheMachine checks that settings edited on the machine become a version if the agent knows the last one.

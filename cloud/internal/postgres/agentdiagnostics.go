@@ -155,11 +155,12 @@ func InsertAgentLog(ctx context.Context, tx pgx.Tx, username string, m protocol.
 	return true, err
 }
 
-// PutDoctorReport stores the report of the doctor of an agent. It reports false if it was not asked for, or has arrived before.
+// PutDoctorReport stores the report of the doctor of an agent. It reports false if it was not asked for, or has arrived before. An agent
+// that did not receive the request of the report examines its machine for a later one, which asks for the missing report too.
 func PutDoctorReport(ctx context.Context, q Querier, username string, m protocol.DiagnosticsReport, now time.Time) (bool, error) {
 	tag, err := q.Exec(ctx, `
 		update agent_diagnostics set report = $3, report_at = $4
-		where username = $1 and doctor_request = $2 and report_at is null and closed_at is null and ends_at > $4::timestamptz - interval '`+diagnosticsGrace+`'`,
+		where username = $1 and doctor_request is not null and $2 in (doctor_request, request) and report_at is null and closed_at is null and ends_at > $4::timestamptz - interval '`+diagnosticsGrace+`'`,
 		username, m.Request, m.Text, now)
 	return tag.RowsAffected() > 0, err
 }

@@ -106,13 +106,15 @@ type OpenSettings struct {
 	Status   *protocol.SettingsStatus // as reported last; nil: never, or the agent takes no settings
 }
 
-// ReopenLostSettings opens each last version again that its agent has lost, with its SD card. It reads the reports of all agents.
-func ReopenLostSettings(ctx context.Context, q Querier, now time.Time) error {
+// ReopenSettings opens versions again: each last one that its agent has lost, with its SD card, and those that an agent uses although a
+// later one came before its answer, because it refused that one or returned from it. It reads the reports of all agents.
+func ReopenSettings(ctx context.Context, q Querier, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		update agent_settings s set state = 'asked', state_at = $1 from agent_credential a
-		where s.username = a.username and s.state = 'in-use' and a.online and a.revoked_at is null
-		  and (a.report -> 'settings' ->> 'highest')::numeric < s.version
-		  and not exists (select from agent_settings later where later.username = s.username and later.version > s.version)`, now)
+		where s.username = a.username and a.online and a.revoked_at is null
+		  and (s.state = 'in-use' and (a.report -> 'settings' ->> 'highest')::numeric < s.version
+		         and not exists (select from agent_settings later where later.username = s.username and later.version > s.version)
+		       or s.state = 'superseded' and (a.report -> 'settings' ->> 'version')::numeric = s.version)`, now)
 	return err
 }
 
@@ -137,6 +139,8 @@ func EndSettings(ctx context.Context, tx pgx.Tx, username string, version uint64
 	batch := new(pgx.Batch)
 	if state == SettingsInUse {
 		batch.Queue(`update agent_settings set state = 'replaced', state_at = $2 where username = $1 and state = 'in-use'`, username, now)
+		batch.Queue(`update agent_settings set state = 'superseded', state_at = $3 where username = $1 and version < $2 and state = 'asked'`,
+			username, version, now)
 	}
 	batch.Queue(`update agent_settings set state = $3, detail = $4, state_at = $5 where username = $1 and version = $2`,
 		username, version, state, detail, now)
