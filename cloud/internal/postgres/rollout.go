@@ -66,6 +66,7 @@ type RolloutMember struct {
 	Goal, Back uint64 // the versions of its settings with them, and with those before; 0: not made yet
 
 	Active  bool // the active agent of its branch
+	Changed bool // it uses later settings than those of the rollout
 	Online  bool // and connected
 	Version string
 	Failed  int // self-tests
@@ -176,6 +177,7 @@ func (m *RolloutMember) settings(name string, s *protocol.SettingsStatus) {
 		m.Version = m.BeforeVersion
 	default:
 		m.Version = strconv.FormatUint(s.Version, 10)
+		m.Changed = m.Goal != 0 && s.Version > max(m.Goal, m.Back)
 	}
 	if e := s.Ended; e != nil && m.Goal != 0 && e.Version == m.Goal {
 		m.Update = &protocol.UpdateStatus{Version: name, State: protocol.UpdateFailed, Detail: e.Detail}

@@ -17,7 +17,7 @@ const (
 	reverting  = "reverting"
 	reverted   = "reverted"
 	unreverted = "unreverted" // it keeps the new version: the old one has no package, or was not installed in time
-	skipped    = "skipped"    // it failed before the rollout was resumed, or is no longer the active agent of its branch
+	skipped    = "skipped"    // it failed before the rollout was resumed, or left says why
 )
 
 // The states of a rollout.
@@ -38,12 +38,15 @@ func advance(r *postgres.Rollout, now time.Time) {
 }
 
 func forward(r *postgres.Rollout, now time.Time) {
-	active, failures, begun, left := 0, 0, 0, 0
+	active, failures, begun, later := 0, 0, 0, 0
 	reason := ""
 	first := false // an agent of the first wave failed
 	for i := range r.Members {
 		m := &r.Members[i]
-		judge(m, r, now)
+		before := m.State
+		if judge(m, r, now); m.State == skipped && before != skipped && m.Wave <= r.Wave {
+			moveUp(r, m.Wave) // so that the wave still shows something
+		}
 		switch m.State {
 		case asked:
 			active++
@@ -56,7 +59,7 @@ func forward(r *postgres.Rollout, now time.Time) {
 			first = first || m.Wave == 1
 			reason = fmt.Sprintf("%s: %s", m.Username, m.Detail)
 		case waiting:
-			left++
+			later++
 		}
 	}
 	switch {
@@ -67,7 +70,7 @@ func forward(r *postgres.Rollout, now time.Time) {
 		if waitingIn(*r, r.Wave) == 0 || begun > 0 {
 			r.Wave++
 		}
-	case left == 0:
+	case later == 0:
 		r.State, r.EndedAt = done, now
 	}
 }
@@ -89,8 +92,8 @@ func judge(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) {
 		switch {
 		case m.Version == r.Version:
 			m.State, m.Detail = healthy, "has the version already"
-		case !m.Active:
-			m.State, m.Detail = skipped, "not the active agent of its branch"
+		case left(m) != "":
+			m.State, m.Detail = skipped, left(m)
 		case m.Wave <= r.Wave && m.Online:
 			m.State, m.AskedAt, m.BeforeVersion, m.BeforeFailed = asked, now, m.Version, m.Failed
 		}
@@ -99,6 +102,18 @@ func judge(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) {
 			m.Failure = m.Detail
 		}
 	}
+}
+
+// left returns why an agent no longer belongs to the rollout: its branch uses another one, or an administrator has given it settings
+// that are later than those of the rollout. It returns "" if the agent belongs to the rollout.
+func left(m *postgres.RolloutMember) string {
+	switch {
+	case !m.Active:
+		return "not the active agent of its branch"
+	case m.Changed:
+		return "it uses later settings"
+	}
+	return ""
 }
 
 // settles notes since when an agent has been connected with a version without interruption.
@@ -121,6 +136,9 @@ func settled(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) bool
 func verdict(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) (state, detail string) {
 	if u := m.Update; u != nil && u.Version == r.Version && (u.State == protocol.UpdateFailed || u.State == protocol.UpdateRolledBack) {
 		return failed, string(u.State) + ": " + u.Detail
+	}
+	if reason := left(m); reason != "" {
+		return skipped, reason
 	}
 	settles(m, r.Version, now)
 	var worse string
@@ -151,6 +169,8 @@ func revert(r *postgres.Rollout, reason string, now time.Time) {
 		m := &r.Members[i]
 		switch {
 		case m.State != asked && m.State != healthy && m.State != failed, m.BeforeVersion == "":
+		case left(m) != "" && m.State != failed:
+			m.State, m.Detail = skipped, left(m)
 		case !returns(r, m) && m.Version == r.Version:
 			m.State, m.Detail = unreverted, "there is nothing of version "+m.BeforeVersion+" in the service"
 		case m.State != failed || m.Version == r.Version:
@@ -169,7 +189,7 @@ func returns(r *postgres.Rollout, m *postgres.RolloutMember) bool {
 
 // back waits until the agents have returned to the version before.
 func back(r *postgres.Rollout, now time.Time) {
-	left := 0
+	open := 0
 	for i := range r.Members {
 		m := &r.Members[i]
 		if m.State != reverting {
@@ -177,17 +197,19 @@ func back(r *postgres.Rollout, now time.Time) {
 		}
 		settles(m, m.BeforeVersion, now)
 		switch {
+		case left(m) != "":
+			m.State, m.Detail = skipped, left(m)
 		case settled(m, r, now):
 			m.State, m.Detail = reverted, m.Failure
 		case now.Sub(m.AskedAt) < 10*r.Settle:
-			left++
+			open++
 		case m.Version == m.BeforeVersion:
 			m.State, m.Detail = reverted, "not connected for the settle time"
 		default:
 			m.State, m.Detail = unreverted, "the version before was not installed in time"
 		}
 	}
-	if left == 0 {
+	if open == 0 {
 		r.State, r.EndedAt = stopped, now
 	}
 }

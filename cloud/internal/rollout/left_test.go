@@ -1,0 +1,85 @@
+package rollout_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/rollout"
+	"github.com/yeolda/yeolda/protocol"
+)
+
+// TestReplacedAgentIsSkipped replaces the only agent of the first wave while it installs the version: another one takes its place. The
+// stop of the rollout does not wait for that one either when it is replaced in turn.
+func TestReplacedAgentIsSkipped(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 40)
+	f.Send = func(protocol.Peer, protocol.Message) error { return nil } // the installation lasts
+	f.start("2.0.0")
+	replace := func(r postgres.Rollout) {
+		t.Helper()
+		asked := inState(r, "asked")
+		if len(asked) != 1 || r.Wave != 1 {
+			t.Fatalf("got %v asked in wave %d, want one agent in the first", asked, r.Wave)
+		}
+		f.exec(`update agent_credential set active = false, online = false, revoked_at = now() where username = $1`, asked[0])
+	}
+	replace(f.step(time.Second))
+	r := f.step(time.Second)
+	if r.State != "running" || count(r, "skipped") != 1 {
+		t.Fatalf("got %s with %d skipped, want running without the replaced agent", r.State, count(r, "skipped"))
+	}
+	f.step(4 * time.Minute)
+	if r = f.step(time.Second); r.State != "stopped" {
+		t.Fatalf("got %s, want the second agent, which does not install the version, to stop it", r.State)
+	}
+
+	f.resume()
+	r = f.step(time.Second)
+	if err := f.Stop(t.Context(), "admin:hq"); err != nil {
+		t.Fatal(err)
+	}
+	replace(r)
+	if r = f.step(time.Second); r.State != "stopped" || count(r, "skipped") != 3 {
+		t.Errorf("got %s with %d skipped, want stopped at once", r.State, count(r, "skipped"))
+	}
+}
+
+// TestLaterSettingsAreKept has an administrator change the settings of an agent after a rollout did: neither its progress nor its stop
+// depends on that agent any more, and its later settings stay.
+func TestLaterSettingsAreKept(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3).withSettings()
+	f.startSettings(rollout.Change{Old: "old", New: "new"}, 100)
+	f.step(time.Second)
+	f.answer("")
+	f.step(time.Second)
+	edit := func(username string) {
+		t.Helper()
+		err := f.DB.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+			_, err := postgres.InsertSettings(ctx, tx, username, nil, "edited "+username, "admin:hq", now)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.answer("")
+	}
+	edit("agent-load-001")
+	if r := f.step(time.Second); r.State != "running" || count(r, "skipped") != 1 || count(r, "asked") != 2 {
+		t.Fatalf("got %s with %d skipped, want the edited agent to be skipped", r.State, count(r, "skipped"))
+	}
+	if err := f.Stop(t.Context(), "admin:hq"); err != nil {
+		t.Fatal(err)
+	}
+	edit("agent-load-002") // before it has returned, together with the way back of the others
+	f.answer("")
+	f.step(time.Second)
+	r := f.step(62 * time.Second)
+	if got := f.inUse(); r.State != "stopped" || got["edited"] != 2 || got["old"] != 1 {
+		t.Errorf("got %s, settings %v, want stopped with both edits kept", r.State, got)
+	}
+}
