@@ -62,7 +62,7 @@ func (c *agentEnrollCmd) Run(p *program) error {
 			if credential, err = enroll.Issue(ctx, tx, c.Branch, c.Replace, keys, nil, now); err != nil {
 				return err
 			}
-			err = postgres.AppendAudit(ctx, tx, audit.Entry{Actor: p.by(), Action: "agent.enroll", Target: credential.Username})
+			err = postgres.AppendAudit(ctx, tx, audit.Entry{Actor: p.by(), Branch: c.Branch, Action: "agent.enroll", Target: credential.Username})
 			if err != nil || c.File == "" {
 				return err
 			}
@@ -108,10 +108,14 @@ type agentRevokeCmd struct {
 func (c *agentRevokeCmd) Run(p *program) error {
 	return p.withDatabase(c.Database, func(db *postgres.DB) error {
 		err := db.InTx(p.ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+			branch, err := postgres.BranchOfAgent(ctx, tx, c.Username)
+			if err != nil {
+				return err
+			}
 			if err := postgres.RevokeAgent(ctx, tx, c.Username); err != nil {
 				return err
 			}
-			return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: p.by(), Action: "agent.revoke", Target: c.Username})
+			return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: p.by(), Branch: branch, Action: "agent.revoke", Target: c.Username})
 		})
 		if errors.Is(err, postgres.ErrNoAgent) {
 			return fmt.Errorf("there is no agent %q; see yeolda agent list", c.Username)

@@ -254,6 +254,7 @@ func TestAgentCommands(t *testing.T) {
 		[]string{"agent", "enroll", "jamsil", "--file", file},
 		[]string{"agent", "enroll", "jamsil", "--file", file},
 		[]string{"agent", "enroll", "busan"},
+		[]string{"agent", "enroll", "gangnam", "--show", "--replace=agent-hongdae"},
 		[]string{"agent", "revoke", "agent-hongdae"},
 		[]string{"agent", "revoke", "agent-busan"},
 		[]string{"<# the hall\n", "agent", "settings", "set", "agent-gangnam", "-"},

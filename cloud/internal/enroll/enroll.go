@@ -48,7 +48,8 @@ func (c Credential) String() string {
 
 // Issue issues a credential for a branch, which is standby at first. publicKey belongs to the key pair of the machine; nil: it
 // has none, and connects with the password. The machine gets the settings of the one that it replaces; replaces is its user name, or
-// empty if both stay in use: then the settings are those of the branch's active machine. It returns postgres.ErrNoBranch.
+// empty if both stay in use: then the settings are those of the branch's active machine. It returns postgres.ErrNoBranch, or
+// postgres.ErrNoAgent if replaces is no credential of the branch.
 func Issue(ctx context.Context, tx pgx.Tx, branch, replaces string, keys grantkey.Set, publicKey ed25519.PublicKey, now time.Time) (Credential, error) {
 	c := Credential{
 		Branch: branch, Username: protocol.AgentID(branch) + "-" + strings.ToLower(rand.Text()[:8]), Password: rand.Text(),

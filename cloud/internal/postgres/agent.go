@@ -42,8 +42,12 @@ type NewCredential struct {
 	Replaces   string // the credential whose machine the new one replaces; empty: none
 }
 
-// InsertAgent adds a credential, as standby. It returns ErrNoBranch; an existing user name is a unique violation.
+// InsertAgent adds a credential, as standby. It returns ErrNoBranch, or ErrNoAgent if c.Replaces is no credential of the branch; an
+// existing user name is a unique violation.
 func InsertAgent(ctx context.Context, q Querier, branch string, c NewCredential) error {
+	if err := checkReplaced(ctx, q, branch, c.Replaces); err != nil {
+		return err
+	}
 	tag, err := q.Exec(ctx, `
 		insert into agent_credential (username, branch_id, secret_hash, issued_epoch, key_epoch, public_key, replaces)
 		select $2, id, $3, $4, $4, $5, nullif($6, '') from branch where code = $1`,
@@ -101,14 +105,8 @@ var ErrNoEnrollment = errors.New("postgres: no such enrollment")
 // InsertEnrollment adds a token for the enrolment of one agent with the grant keys of an epoch. replaces is the credential whose
 // machine it replaces, or empty. It returns ErrNoBranch, or ErrNoAgent if replaces is no credential of the branch.
 func InsertEnrollment(ctx context.Context, q Querier, branch, replaces string, tokenHash []byte, keyEpoch uint64, by string, expires time.Time) error {
-	if replaces != "" {
-		of, err := BranchOfAgent(ctx, q, replaces)
-		if err == nil && of != branch {
-			err = ErrNoAgent
-		}
-		if err != nil {
-			return err
-		}
+	if err := checkReplaced(ctx, q, branch, replaces); err != nil {
+		return err
 	}
 	tag, err := q.Exec(ctx, `
 		insert into agent_enrollment (token_hash, branch_id, created_by, expires_at, key_epoch, replaces)
@@ -116,6 +114,18 @@ func InsertEnrollment(ctx context.Context, q Querier, branch, replaces string, t
 		branch, tokenHash, by, expires, keyEpoch, replaces)
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrNoBranch
+	}
+	return err
+}
+
+// checkReplaced returns ErrNoAgent if the credential that a new one replaces is not one of the branch. Empty: it replaces none.
+func checkReplaced(ctx context.Context, q Querier, branch, replaces string) error {
+	if replaces == "" {
+		return nil
+	}
+	of, err := BranchOfAgent(ctx, q, replaces)
+	if err == nil && of != branch {
+		err = ErrNoAgent
 	}
 	return err
 }
