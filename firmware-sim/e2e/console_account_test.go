@@ -94,13 +94,13 @@ func TestConsoleAccounts(t *testing.T) {
 	t.Run("a wrong password", func(t *testing.T) {
 		p := hq.another(t).on(desktop)
 		p.expect("401")
-		p.open("/console/gangnam/money")
+		p.open("/console/levels?branch=gangnam")
 		p.logInto("hq", "not this one")
 		p.see("아이디 또는 비밀번호가 올바르지 않습니다")
 		p.survey("console-login")
 		p.on(desktop).fill("비밀번호", "hq-demo")
 		p.press("로그인")
-		p.at("/console/gangnam/money") // the screen requested before the login
+		p.wait("the screen requested before the login", `location.pathname + location.search === "/console/levels?branch=gangnam"`)
 	})
 
 	t.Run("a session elsewhere is ended", func(t *testing.T) {
@@ -139,6 +139,31 @@ func TestConsoleAccounts(t *testing.T) {
 		e.fill("비밀번호", "a password of my own")
 		e.press("로그인")
 		e.at("/console/gangnam/rooms")
+	})
+
+	t.Run("a session ends while a reservation or a form is open", func(t *testing.T) {
+		date, midnight := dayAfter()
+		admin := staff(t, s)
+		start := midnight.Add(10 * time.Hour)
+		admin.must("POST", "/admin/reservation", map[string]any{"branch": "gangnam", "room": 5, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour))}, nil)
+		admin.must("POST", "/admin/payment", map[string]any{"name": "한지우"}, nil)
+		day := "/console/gangnam/day/" + date
+		e := elsewhere.with(t)
+		e.open(day)
+		end := func() {
+			value[bool](e, `fetch("/api/admin/logout", {method: "POST"}).then(r => document.dispatchEvent(new Event("visibilitychange")) && r.ok)`)
+			e.see("로그인이 끝났어요")
+			e.logInto("gangnam-manager", "a password of my own")
+			e.at(day)
+		}
+		e.press("한지우")
+		e.see("예약 등록 hq")
+		end()
+		e.see("예약 등록 hq") // the same reservation
+		e.press("닫기", "예약 등록", "이 시간 잡기")
+		e.see("결제 없이 등록")
+		end() // elsewhere reports an unhandled rejection, if there is one
+		e.wait("the day", `document.querySelector(".grid .lane")`)
 	})
 
 	t.Run("the second step", func(t *testing.T) {

@@ -37,6 +37,7 @@ import {
   homeBranch,
   identify,
   isHQ,
+  loginAddress,
   mayChange,
   me,
   noticeEnd,
@@ -70,7 +71,7 @@ const own = new Set(["account", "people", "integrations", "company", "rollout"])
 /** Every screen requires an authenticated user. */
 function admitted(view: () => Child): Child {
   if (me()) return view();
-  queueMicrotask(() => go(`/console/login?next=${encodeURIComponent(location.pathname)}`, { replace: true }));
+  queueMicrotask(() => go(loginAddress(), { replace: true }));
   return null;
 }
 

@@ -3,6 +3,8 @@
 import { type Priced, price, priceLines } from "../src/booking/price";
 import { Availability, type Lookup } from "../src/booking/slots";
 import { clockOf, dateOf, inZone, parseDate, parseMinute, parseStoredEnd, slotOf, wire } from "../src/booking/time";
+import { pages } from "../src/console/pages";
+import { NetworkError } from "../src/core/api";
 import { difference, hunks } from "../src/core/diff";
 import { append, each, h, match, mount, when } from "../src/core/dom";
 import { resource } from "../src/core/resource";
@@ -480,6 +482,45 @@ test("a resource shows each newer answer, in whatever order they arrive", async 
   void source.refresh();
   source.retry();
   equal([await answered(3), await answered(4)], [undefined, 4], "after other parameters");
+});
+
+test("a page of a list that did not load is fetched again by its button", async () => {
+  const asked: string[] = [];
+  let up = false;
+  const target = place();
+  const dispose = mount(target, () =>
+    pages(async (before) => {
+      asked.push(before);
+      if (!up) throw new NetworkError("no response");
+      return before ? [{ id: "1" }] : [{ id: "3" }, { id: "2" }];
+    }, 2).view((rows) => h("b", null, rows.map((row) => row.id).join(" ") || "none")),
+  );
+  const later = () => new Promise((done) => setTimeout(done));
+  const shown = () => [target.querySelector("b")?.textContent, target.querySelectorAll("[role=alert]").length];
+  const press = async () => {
+    target.querySelector<HTMLButtonElement>("button")!.click();
+    await later();
+  };
+  await later();
+  equal(shown(), [undefined, 1], "without a network:");
+  up = true;
+  await press();
+  equal(shown(), ["3 2", 0], "after the retry:");
+  up = false;
+  await press();
+  equal(shown(), ["3 2", 1], "without the next page:");
+  up = true;
+  await press();
+  equal(
+    [shown(), asked],
+    [
+      ["3 2 1", 0],
+      ["", "", "2", "2"],
+    ],
+    "after its retry:",
+  );
+  dispose();
+  target.remove();
 });
 
 test("prices equal those of the service", async () => {

@@ -15,7 +15,7 @@ import { speakIn, t } from "./text";
 /** After the login only addresses of the console are opened. */
 const next = (): string => {
   const wanted = query().get("next") ?? "";
-  return /^\/console\/[\w/-]+$/.test(wanted) ? wanted : "/console";
+  return /^\/console\/[\w/-]+(\?[^#]*)?$/.test(wanted) ? wanted : "/console";
 };
 
 export function loginScreen(): Child {

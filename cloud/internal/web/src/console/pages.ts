@@ -18,12 +18,15 @@ export function pages<T extends { id: string }>(fetch: (before: string) => Promi
   const rows = signal<T[]>([]);
   const state = signal<"loading" | "more" | "end" | "failed">("loading");
   const problem = signal("");
+  let failed = ""; // the page that did not load
   const load = async (before: string) => {
     try {
       const next = await fetch(before);
       rows.set(before ? [...rows.peek(), ...next] : next);
+      problem.set("");
       state.set(next.length < size ? "end" : "more");
     } catch (error) {
+      failed = before;
       problem.set(explain(error));
       state.set("failed");
     }
@@ -47,11 +50,17 @@ export function pages<T extends { id: string }>(fetch: (before: string) => Promi
         when(
           () => state() === "loading",
           loading,
-          () => () => table(rows()),
+          () => () => (rows().length === 0 && problem() ? null : table(rows())),
         ),
         when(
           () => state() === "failed",
-          () => h("p", { class: "problem", role: "alert" }, () => problem()),
+          () =>
+            h(
+              "div",
+              { class: "card failed", role: "alert" },
+              h("p", null, () => problem()),
+              button(t("retry"), () => load(failed)),
+            ),
         ),
         when(
           () => state() === "more",

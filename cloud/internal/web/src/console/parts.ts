@@ -376,7 +376,7 @@ export function dialog(
     true,
   );
   element.addEventListener("close", () => {
-    if (element.contains(toasts)) document.body.append(toasts);
+    if (element.contains(toasts)) topmost().append(toasts);
     dispose();
     element.remove();
     onclose?.();

@@ -61,6 +61,10 @@ export async function identify(): Promise<void> {
   }
 }
 
+/** The login, from which the administrator returns to the current address with its query. */
+export const loginAddress = (query = ""): string =>
+  `/console/login?${query}next=${encodeURIComponent(location.pathname + location.search)}`;
+
 /** If the session ends while a screen is open, leads to the login and from there back to the screen. */
 export function noticeEnd(): void {
   let asking = false;
@@ -69,8 +73,7 @@ export function noticeEnd(): void {
     asking = true;
     void identify()
       .then(() => {
-        if (me.peek() === null)
-          go(`/console/login?ended=1&next=${encodeURIComponent(location.pathname)}`, { replace: true });
+        if (me.peek() === null) go(loginAddress("ended=1&"), { replace: true });
       })
       .catch(() => {}) // unknown: the next rejected request checks again
       .finally(() => (asking = false));

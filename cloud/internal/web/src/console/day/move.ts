@@ -6,7 +6,7 @@ import { ApiError, api } from "../../core/api";
 import { h, when } from "../../core/dom";
 import { computed, signal } from "../../core/signal";
 import { keepTyped } from "../draft";
-import { attempt, button, check, dialog, field, input, select, toastWithUndo } from "../parts";
+import { attempt, button, check, dialog, field, input, select, toast, toastWithUndo } from "../parts";
 import type { Branch } from "../session";
 import { dateText, phoneText, span, t, timesText, won } from "../text";
 import { type Block, type Day, fetchDay, longest, obstacle, toBlock } from "./model";
@@ -17,6 +17,8 @@ interface Target {
   start: Minute;
   end: Minute;
 }
+
+const same = (a: Target, b: Target): boolean => a.room === b.room && a.start === b.start && a.end === b.end;
 
 /** The possible start times of a day. */
 export const startChoices = (date: string) =>
@@ -35,7 +37,7 @@ export function openMove(
   onclose: () => void,
   refresh: () => void,
 ): void {
-  const sameTime = to.room === block.room && to.start === block.start && to.end === block.end;
+  const sameTime = same(to, block);
   dialog(
     t("moveTitle"),
     (close) => {
@@ -54,9 +56,7 @@ export function openMove(
       }));
       const now = inZone(branch.timeZone);
       const problem = computed(() => obstacle(day(), chosen().room, chosen().start, chosen().end, now, seen()));
-      const unchanged = computed(
-        () => chosen().room === seen().room && chosen().start === seen().start && chosen().end === seen().end,
-      );
+      const unchanged = computed(() => same(chosen(), seen()));
       const { forget, notice } = keepTyped(`move-${block.id}`, { reason });
       const { run, view } = attempt();
       const changed = signal("");
@@ -96,17 +96,19 @@ export function openMove(
           }
           forget();
           const back = seen.peek();
-          toastWithUndo(t("moved"), async () => {
-            const { version } = await fetchRecord(block.id);
-            await api.put(`/admin/reservation/${block.id}`, {
-              room: back.room,
-              startDateTime: wire(back.start),
-              endDateTime: wire(back.end),
-              version,
-              notify: notify.peek(),
+          const moved = await fetchRecord(block.id).then(toBlock, () => null);
+          if (!moved || !same(moved, want)) toast(t("moved"));
+          else
+            toastWithUndo(t("moved"), async () => {
+              await api.put(`/admin/reservation/${block.id}`, {
+                room: back.room,
+                startDateTime: wire(back.start),
+                endDateTime: wire(back.end),
+                version: moved.version, // a move made since is not overwritten
+                notify: notify.peek(),
+              });
+              refresh();
             });
-            refresh();
-          });
           refresh();
           close();
         });

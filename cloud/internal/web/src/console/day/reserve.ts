@@ -47,7 +47,8 @@ export function openReserve(branch: Branch, day: Day, wanted: Wanted, refresh: (
               refresh();
             }),
       ),
-    { onclose: () => void release(branch, held.peek()).then(refresh) },
+    // Without the release, for example after the session has ended, the hold expires on its own.
+    { onclose: () => void release(branch, held.peek()).then(refresh, () => {}) },
   );
 }
 
