@@ -123,6 +123,12 @@ func TestWebKeyPage(t *testing.T) {
 		p.open(address)
 		p.press("2번 룸 열기")
 		p.see("2번 룸 문은 이 일회용 번호로 열어 주세요")
+		value[bool](p, `(now => { Date.now = () => now() + 120e3; return true })(Date.now)`)
+		p.see("번호를 쓸 수 있는 시간이 지났어요")
+		if panel := value[bool](p, `document.querySelector("[data-result=code]").checkVisibility()`); panel {
+			t.Error("the expired code is still shown")
+		}
+		p.find("2번 룸 열기") // another press gives another code
 		requestJSON(t, http.MethodDelete, s.SimAt+"/sim/branches/gangnam/faults", nil, nil)
 		awaitAgents(t, s, "gangnam")
 	})

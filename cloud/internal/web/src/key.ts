@@ -30,6 +30,7 @@ const pressTimeout = 8500; // ms from the press to its outcome
 const askTimeout = 4000; // ms until the service must have accepted the request
 const resultTimeout = 8000; // ms until the service must have sent the result
 const retryDelay = 500; // doubled each time
+const codeTTL = 120_000; // ms
 const refreshTimeout = 8000;
 const refreshInterval = 20_000;
 
@@ -74,7 +75,12 @@ function showPass(pin: Schemas["KeyFacts"]["pin"]): void {
   if (part.textContent !== before) keep(true);
 }
 
-function show(outcome: Outcome, pin = ""): void {
+const why = main.querySelector("#why")!;
+let codeEnd = Infinity; // ms since 1970: when the one-time code of the press expires
+
+/** Shows the panel of an outcome, or none. */
+function show(outcome?: Outcome, pin = ""): void {
+  codeEnd = outcome === "code" ? Date.now() + codeTTL : Infinity;
   main.querySelectorAll("[data-result] .pin").forEach((digits) => {
     spell(digits, pin);
   });
@@ -104,6 +110,10 @@ function countPulse(): void {
 }
 
 function tick(): void {
+  if (Date.now() >= codeEnd) {
+    show();
+    why.textContent = main.querySelector<HTMLElement>("#codes")!.dataset.over!;
+  }
   const at = now();
   const state: State =
     at < moment("from") ? "before" : at < moment("to") ? "open" : at < moment("end") ? "leaving" : "after";
@@ -268,6 +278,7 @@ form.addEventListener("submit", async (event) => {
   pressed = button;
   busy = true;
   button.setAttribute("aria-busy", "true");
+  why.textContent = "";
   show("waiting");
   tick();
   let answer: Answer;
@@ -280,8 +291,7 @@ form.addEventListener("submit", async (event) => {
   button.removeAttribute("aria-busy");
   tick();
   show(...answer);
-  if (answer[0] === "opened") main.querySelector("#why")!.textContent = "";
-  else void parts?.then((loaded) => loaded.explain(button.value)).catch(() => {});
+  if (answer[0] !== "opened") void parts?.then((loaded) => loaded.explain(button.value)).catch(() => {});
   navigator.vibrate?.(answer[0] === "opened" ? [30, 60, 30] : 200);
   document.getElementById("result")!.scrollIntoView({ block: "nearest" });
   button.focus({ preventScroll: true });
