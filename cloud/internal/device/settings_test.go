@@ -186,6 +186,32 @@ func TestSupersededSettingsInUse(t *testing.T) {
 	f.want("3 refused no line", "2 in-use", "1 replaced")
 }
 
+// TestEditorsAtTheSameTime has several editors change the same version at once: one of them succeeds, and the others learn that the
+// settings have changed.
+func TestEditorsAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	f := newSettingsFixture(t)
+	const editors = 8
+	results := make(chan error, editors)
+	for i := range editors {
+		go func() {
+			_, err := f.ChangeSettings(t.Context(), agent("gangnam").Username, new(uint64), fmt.Sprint("# ", i), "admin:hq")
+			results <- err
+		}()
+	}
+	changed := 0
+	for range editors {
+		if err := <-results; err == nil {
+			changed++
+		} else if !errors.Is(err, device.ErrSettingsChanged) {
+			t.Errorf("got %v, want ErrSettingsChanged", err)
+		}
+	}
+	if changed != 1 {
+		t.Errorf("%d editors changed the settings, want 1", changed)
+	}
+}
+
 // TestFileOfTheMachine checks that settings edited on the machine become a version if the agent knows the last one.
 func TestFileOfTheMachine(t *testing.T) {
 	t.Parallel()

@@ -42,12 +42,15 @@ type AgentSettings struct {
 // the author; nil: any. It returns ErrNoAgent for an unknown or revoked credential, and ErrSettingsChanged.
 func InsertSettings(ctx context.Context, tx pgx.Tx, username string, base *uint64, text, by string, now time.Time) (version uint64, err error) {
 	var last uint64
-	err = tx.QueryRow(ctx, `
-		select coalesce((select max(version) from agent_settings s where s.username = a.username), 0)
-		from agent_credential a where a.username = $1 and a.revoked_at is null for no key update`, username).Scan(&last)
+	err = tx.QueryRow(ctx, `select from agent_credential where username = $1 and revoked_at is null for no key update`, username).Scan()
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, ErrNoAgent
 	}
+	if err != nil {
+		return 0, err
+	}
+	// A statement of its own: one that waits for the lock does not see the version of the editor before it.
+	err = tx.QueryRow(ctx, `select coalesce(max(version), 0) from agent_settings where username = $1`, username).Scan(&last)
 	if err != nil {
 		return 0, err
 	}
