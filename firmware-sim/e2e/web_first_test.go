@@ -85,6 +85,7 @@ func choiceWithoutScripts(p *page) {
 	if _, err := chromedp.Call(p.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		p.t.Fatal(err)
 	}
+	p.unscripted = true
 	p.open("/")
 	p.press("열다 강남점")
 	p.see("언제 갈까요?")
