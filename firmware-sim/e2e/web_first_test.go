@@ -7,9 +7,6 @@ import (
 	"image/jpeg"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/chromedp"
-
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
@@ -82,10 +79,7 @@ func furnish(t testing.TB, s *world.Stack) {
 
 // choiceWithoutScripts walks from the home page to the summary by links alone.
 func choiceWithoutScripts(p *page) {
-	if _, err := chromedp.Call(p.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
-		p.t.Fatal(err)
-	}
-	p.unscripted = true
+	p.withoutScripts()
 	p.open("/")
 	p.press("열다 강남점")
 	p.see("언제 갈까요?")

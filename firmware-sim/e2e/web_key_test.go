@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	protocol "github.com/chromedp/cdproto/page"
@@ -95,9 +94,7 @@ func TestWebKeyPage(t *testing.T) {
 	})
 
 	story("without scripts", func(t *testing.T, p *page) {
-		if _, err := chromedp.Call(p.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
-			t.Fatal(err)
-		}
+		p.withoutScripts()
 		p.open(address)
 		p.do("press the entrance", chromedp.Click(chromedp.CSS(`button[value=front]`)))
 		p.do("see the result", chromedp.WaitVisible(chromedp.CSS(`.good`)))

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
@@ -315,6 +316,15 @@ func (p *page) pressUntil(name, what, expression string) {
 			p.t.Fatalf("%s: not within %s", what, p.patience)
 		}
 	}
+}
+
+// withoutScripts has the page run no scripts from now on.
+func (p *page) withoutScripts() {
+	p.t.Helper()
+	if _, err := chromedp.Call(p.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		p.t.Fatal(err)
+	}
+	p.unscripted = true
 }
 
 // missed reports whether the page remains and the element that find has returned was not clicked.

@@ -61,8 +61,8 @@ func newPartner(set config.Settings, db *postgres.DB, verbs *reserve.Service, ke
 	return s, err
 }
 
-// newSender returns the sender of messages and mails.
-func newSender(set config.Settings, brand func(context.Context) notify.Brand, log *slog.Logger) (notify.Sender, error) {
+// newSender returns the sender of messages and mails. hooks sends those to webhooks.
+func newSender(set config.Settings, hooks *notify.Hooks, brand func(context.Context) notify.Brand, log *slog.Logger) (notify.Sender, error) {
 	m := set.Messages
 	approved, err := notify.ParseApproved(m.SolapiTemplates)
 	if err != nil {
@@ -78,7 +78,6 @@ func newSender(set config.Settings, brand func(context.Context) notify.Brand, lo
 	if err != nil {
 		return nil, err
 	}
-	hooks := notify.NewHooks(set.Discord.WebhookURL.Reveal(), set.Webhooks.Allow...)
 	if m.SMTPURL == config.Off {
 		return notify.Router{Phone: solapi, Mail: noMail{}, Hooks: hooks, Brand: brand}, nil
 	}

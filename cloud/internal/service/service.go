@@ -196,7 +196,8 @@ func (s *Service) wire() error {
 		return err
 	}
 	s.company = entities.Company
-	sender, err := newSender(set, s.company.MessageBrand, s.log)
+	hooks := notify.NewHooks(set.Discord.WebhookURL.Reveal(), set.Webhooks.Allow...)
+	sender, err := newSender(set, hooks, s.company.MessageBrand, s.log)
 	if err != nil {
 		return err
 	}
@@ -223,7 +224,7 @@ func (s *Service) wire() error {
 	}
 	alerts := &alert.Service{
 		DB: s.db, Queue: work, Keys: keys, Heard: func() bool { return s.link.Connected() },
-		CheckHook: notify.NewHooks(set.Discord.WebhookURL.Reveal(), set.Webhooks.Allow...).CheckAddress, PublicURL: set.HTTP.PublicURL, HQEmail: set.Messages.HQEmail, DiscordURL: set.Discord.WebhookURL.Reveal(),
+		CheckHook: hooks.CheckAddress, PublicURL: set.HTTP.PublicURL, HQEmail: set.Messages.HQEmail, DiscordURL: set.Discord.WebhookURL.Reveal(),
 	}
 	proofs := &proof.Service{DB: s.db, Keys: keys, Queue: work, HQEmail: set.Messages.HQEmail, HeadURL: set.Log.AuditHeadURL.Reveal(), Log: s.log}
 	s.jobs = &jobs.Service{
