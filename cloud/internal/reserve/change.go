@@ -122,14 +122,18 @@ func (c *change) report(kind, detail string) error {
 	return c.Service.report(c.ctx, c.tx, c.r().OrderID, kind, detail)
 }
 
-// report records a discrepancy for an administrator's review, and logs an error the first time.
+// report records a discrepancy for an administrator's review, and logs it the first time.
 func (s *Service) report(ctx context.Context, q postgres.Querier, orderID, kind, detail string) error {
 	return s.reportDiscrepancy(ctx, q, money.Discrepancy{OrderID: orderID, Kind: kind, Detail: detail})
 }
 
 func (s *Service) reportDiscrepancy(ctx context.Context, q postgres.Querier, d money.Discrepancy) error {
 	fresh, err := postgres.ReportDiscrepancy(ctx, q, d)
-	if fresh {
+	switch {
+	case !fresh:
+	case d.Kind == lateDepositKind: // the service refunds it; a refund that fails is reported by itself
+		s.Log.InfoContext(ctx, "money arrived after the end of the reservation", "order_id", d.OrderID, "detail", d.Detail)
+	default:
 		s.Log.ErrorContext(ctx, "money needs an administrator", "order_id", d.OrderID, "kind", d.Kind, "detail", d.Detail)
 	}
 	return err

@@ -393,7 +393,7 @@ func (c *change) late(p toss.Payment) error {
 		return err
 	}
 	detail := fmt.Sprintf("%d won arrived after the reservation was over (%s, %s)", p.BalanceAmount, c.r().State, by)
-	if err := c.report("late-deposit", detail); err != nil {
+	if err := c.report(lateDepositKind, detail); err != nil {
 		return err
 	}
 	return c.startLateRefund(p, by, p.BalanceAmount)

@@ -175,7 +175,8 @@ func (s *Service) Last(ctx context.Context) (postgres.Rollout, error) {
 	return postgres.LastRollout(ctx, s.DB.Pool)
 }
 
-// Stop ends the open rollout and returns the updated agents to their versions before. It returns postgres.ErrNoRollout.
+// Stop ends the open rollout and returns the updated agents to their versions before. It changes nothing if they return already, so the
+// reason of the first stop stays. It returns postgres.ErrNoRollout.
 func (s *Service) Stop(ctx context.Context, actor string) error {
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		r, err := postgres.LockLastRollout(ctx, tx) // waits for a step
@@ -184,6 +185,9 @@ func (s *Service) Stop(ctx context.Context, actor string) error {
 		}
 		if !r.EndedAt.IsZero() {
 			return ErrNone
+		}
+		if r.State == goingBack {
+			return nil
 		}
 		revert(&r, "stopped by "+actor, now)
 		if err := addSettings(ctx, tx, &r, now); err != nil {

@@ -409,6 +409,12 @@ func TestStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.step(time.Second)
+	if err := f.Stop(t.Context(), "admin:other"); err != nil {
+		t.Errorf("a second stop: %v", err)
+	}
+	if r, err := f.Last(t.Context()); err != nil || r.Reason != "stopped by admin:hq" {
+		t.Errorf("got reason %q (%v), want that of the first stop", r.Reason, err)
+	}
 	f.step(time.Second)
 	if r := f.step(62 * time.Second); r.State != "stopped" || f.versions()["1.0.0"] != 3 {
 		t.Errorf("got %s, versions %v, want stopped with the old version", r.State, f.versions())

@@ -30,6 +30,9 @@ func (c *Console) StartRollout(w http.ResponseWriter, r *http.Request) error {
 	}
 	by := wire.Principal(r).Actor()
 	if change := body.Change; change != nil {
+		if body.Version != nil {
+			return &wire.FieldError{Field: "change", Problem: "값은 version과 함께 보낼 수 없습니다."}
+		}
 		if err := c.Rollouts.StartSettings(r.Context(), rollout.Change(*change), body.Waves, settle, by); err != nil {
 			return err
 		}
