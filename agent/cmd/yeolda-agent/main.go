@@ -81,11 +81,15 @@ func (c *enrollCommand) Run(ctx context.Context, log *slog.Logger) error {
 			return err
 		}
 	}
+	owner := enroll.ServiceOwner()
+	if err := enroll.Reserve(c.File, owner); err != nil {
+		return fmt.Errorf("the token is not used: %w", err)
+	}
 	credentials, err := enroll.Exchange(ctx, c.Server, c.Token, c.CA)
 	if err != nil {
 		return err
 	}
-	if err := enroll.Write(c.File, credentials, enroll.ServiceOwner()); err != nil {
+	if err := enroll.Write(c.File, credentials, owner); err != nil {
 		return err
 	}
 	_, err = fmt.Printf("this machine is now %s, the agent of branch %s\n", credentials.Username, credentials.Branch)

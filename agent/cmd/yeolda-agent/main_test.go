@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,6 +62,19 @@ func TestRun(t *testing.T) {
 		if state != "WATCHDOG=1" {
 			t.Errorf("got notification %q", state)
 		}
+	}
+}
+
+// TestEnrollKeepsToken checks that no token is sent, and spent, if the credentials cannot be stored.
+func TestEnrollKeepsToken(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("got a request for %s", r.URL.Path) }))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "")
+	c := enrollCommand{Server: server.URL, Token: "secret.fingerprint", File: filepath.Join(file, "credentials")}
+	if err := c.Run(t.Context(), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "token is not used") {
+		t.Errorf("got %v, want an error that the token is not used", err)
 	}
 }
 

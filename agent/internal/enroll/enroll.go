@@ -168,22 +168,53 @@ func KeepCA(credentials, ca string) (string, error) {
 	return name, replace(name, string(pem), 0o644, Owner{os.Geteuid(), os.Getegid()})
 }
 
+// Reserve checks that Write would succeed for a file, with the same steps and as much text. It comes before Exchange, which spends the
+// token: credentials that cannot be stored are lost.
+func Reserve(name string, owner Owner) error {
+	const size = 4096 // more than credentials ever have
+	f, err := create(name, strings.Repeat("\n", size), 0o600, owner)
+	if err != nil {
+		return err
+	}
+	return os.Remove(f)
+}
+
 func replace(name, text string, mode os.FileMode, owner Owner) error {
-	dir := filepath.Dir(name)
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the settings beside it are public
+	f, err := create(name, text, mode, owner)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f) }() // fails after success, because the file was renamed
+	if err := os.Rename(f, name); err != nil {
 		return fmt.Errorf("credentials: %w", err)
 	}
-	f, err := os.CreateTemp(dir, ".new-") // with mode 0600
+	dir, err := os.Open(filepath.Dir(name))
 	if err != nil {
 		return fmt.Errorf("credentials: %w", err)
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // fails after success, because the file was renamed
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Chmod(mode), f.Chown(owner.UID, owner.GID), f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("credentials: %w", err)
-	}
-	if err := os.Rename(f.Name(), name); err != nil {
+	if err := errors.Join(dir.Sync(), dir.Close()); err != nil { // the token is spent: a power failure must not undo the name
 		return fmt.Errorf("credentials: %w", err)
 	}
 	return nil
+}
+
+// create writes a new file in the directory of name and returns its name.
+func create(name, text string, mode os.FileMode, owner Owner) (string, error) {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return "", fmt.Errorf("credentials: %s is not a file", name)
+	}
+	dir := filepath.Dir(name)
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the settings beside it are public
+		return "", fmt.Errorf("credentials: %w", err)
+	}
+	f, err := os.CreateTemp(dir, ".new-") // with mode 0600
+	if err != nil {
+		return "", fmt.Errorf("credentials: %w", err)
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Chmod(mode), f.Chown(owner.UID, owner.GID), f.Sync(), f.Close()); err != nil {
+		_ = os.Remove(f.Name())
+		return "", fmt.Errorf("credentials: %w", err)
+	}
+	return f.Name(), nil
 }

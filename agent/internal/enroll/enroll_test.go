@@ -146,3 +146,28 @@ func TestOwner(t *testing.T) {
 		t.Errorf("got owner %d:%d and mode %o, want 12345:12346 and 600", stat.Uid, stat.Gid, info.Mode().Perm())
 	}
 }
+
+// TestReserve checks that places where credentials cannot be stored are found, and that nothing is left at the others.
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "directory"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{filepath.Join(file, "credentials"), filepath.Join(dir, "directory"), "/proc/credentials", "/dev/null"} {
+		if err := Reserve(bad, ServiceOwner()); err == nil {
+			t.Errorf("%s: no error", bad)
+		}
+	}
+	name := filepath.Join(dir, "etc", "credentials")
+	if err := Reserve(name, ServiceOwner()); err != nil {
+		t.Fatal(err)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(name)); len(entries) != 0 {
+		t.Errorf("got files %v, want none", entries)
+	}
+}
