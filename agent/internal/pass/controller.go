@@ -95,7 +95,7 @@ func NewController(config Config) *Controller {
 	c.seal = seal
 	list, listErr := loadList(config.Disk, config.Username, seal, c.verify)
 	c.list = list
-	journal, journalErr := newJournal(config.Disk)
+	journal, journalErr := newJournal(config.Disk, config.Branch)
 	c.journal = journal
 	c.record(errors.Join(sealErr, journalErr))
 	if listErr != nil {

@@ -320,7 +320,7 @@ func TestFullHouseOffline(t *testing.T) {
 				t.Fatalf("PIN %s: %+v", pin, v)
 			}
 		}
-		j, err := newJournal(disk)
+		j, err := newJournal(disk, "gangnam")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -337,11 +337,47 @@ func TestFullHouseOffline(t *testing.T) {
 	})
 }
 
+// TestJournalOfAnotherBranch checks that a machine that is enrolled in another branch begins a journal of its own, so that no attempt
+// at a door of the first branch is shown as one of the second. Used codes and wrong attempts are kept.
+func TestJournalOfAnotherBranch(t *testing.T) {
+	t.Parallel()
+	disk := memory{}
+	j, err := newJournal(disk, "gangnam")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 11, 26, 9, 30, 0, 0, time.UTC)
+	entry, err := j.begin(attempt{Device: "room_1", At: at, Source: protocol.SourceCode, Code: &code{"room_1", 7, 0}})
+	if err == nil {
+		err = j.end(result{Entry: entry, Outcome: protocol.EntryOpened})
+	}
+	if err == nil {
+		err = j.refuse(attempt{Device: "room_1", At: at, Source: protocol.SourcePIN}, protocol.ReasonWrong, 1, time.Time{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := j.state.Journal
+	if j, err = newJournal(disk, "gangnam"); err != nil || j.state.Journal != first || len(j.state.Entries) != 2 {
+		t.Fatalf("after a restart: journal %s with %d entries (%v), want %s with 2", j.state.Journal, len(j.state.Entries), err, first)
+	}
+	if j, err = newJournal(disk, "hongdae"); err != nil || j.state.Journal == first || len(j.state.Entries) != 0 || j.state.Next != 1 || j.state.Last != "" {
+		t.Fatalf("in another branch: %+v (%v), want a new journal without entries", j.state, err)
+	}
+	if j.fresh(code{"room_1", 7, 0}) || j.state.Wrong["room_1"] != 1 {
+		t.Error("used codes or wrong attempts were forgotten")
+	}
+	second := j.state.Journal
+	if j, err = newJournal(disk, "hongdae"); err != nil || j.state.Journal != second {
+		t.Errorf("after another restart: journal %s (%v), want %s", j.state.Journal, err, second)
+	}
+}
+
 // TestSurvivingJournal cuts the file at every byte: what is left must verify, and never contain less than what was complete.
 func TestSurvivingJournal(t *testing.T) {
 	t.Parallel()
 	disk := memory{}
-	j, err := newJournal(disk)
+	j, err := newJournal(disk, "gangnam")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +395,7 @@ func TestSurvivingJournal(t *testing.T) {
 	}
 	whole := disk[journalFile]
 	for size := complete[0]; size <= len(whole); size++ {
-		j, err := newJournal(memory{journalFile: whole[:size]})
+		j, err := newJournal(memory{journalFile: whole[:size]}, "gangnam")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -378,7 +414,7 @@ func TestSurvivingJournal(t *testing.T) {
 	}
 	damaged := bytes.Clone(whole)
 	damaged[len(damaged)/2] ^= 1
-	if j, err := newJournal(memory{journalFile: damaged}); err != nil || !j.unproven {
+	if j, err := newJournal(memory{journalFile: damaged}, "gangnam"); err != nil || !j.unproven {
 		t.Errorf("a journal damaged in the middle counts as complete (%v)", err)
 	}
 }

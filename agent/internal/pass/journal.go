@@ -52,6 +52,7 @@ type journal struct {
 // snapshot is the state of a journal.
 type snapshot struct {
 	Journal string                `json:"journal"`
+	Branch  string                `json:"branch,omitempty"`  // of the entries; empty: of a version that did not record it
 	Next    uint64                `json:"next"`              // number of the next entry
 	Last    string                `json:"last"`              // hash of the entry before it
 	Entries []protocol.PassEntry  `json:"entries,omitempty"` // not acknowledged
@@ -111,8 +112,8 @@ type refusal struct {
 	Locked time.Time `json:"locked,omitzero"`
 }
 
-// newJournal reads the journal. Attempts whose result is missing get the outcome unknown.
-func newJournal(disk Disk) (*journal, error) {
+// newJournal reads the journal of the machine, which is now one of branch. Attempts whose result is missing get the outcome unknown.
+func newJournal(disk Disk, branch string) (*journal, error) {
 	j := &journal{disk: disk, codesOf: make(map[string]uint64)}
 	data, err := disk.Read(journalFile)
 	if err == nil {
@@ -138,6 +139,10 @@ func newJournal(disk Disk) (*journal, error) {
 		j.open[i].result = &result{j.open[i].Entry, protocol.EntryUnknown, "the agent ended before the result was known"}
 	}
 	j.settle()
+	if from := j.state.Branch; from != "" && from != branch { // enrolled elsewhere: the entries are of the doors of that branch
+		j.state = snapshot{Journal: protocol.NewNonce(), Next: 1, Codes: j.state.Codes, Wrong: j.state.Wrong, Locked: j.state.Locked}
+	}
+	j.state.Branch = branch
 	return j, j.rewrite()
 }
 

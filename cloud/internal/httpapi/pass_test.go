@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"crypto/ed25519"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -400,6 +402,59 @@ func TestEntriesOvertakeEachOther(t *testing.T) {
 	}
 	publish(5)
 	acked(6)
+}
+
+// TestJournalContinuesAfterEnrolment continues a journal with another credential of the branch, as a machine does that was enrolled
+// again: no entry is lost, is shown twice or counts as missing, and an entry that was changed still breaks the chain.
+func TestJournalContinuesAfterEnrolment(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	a := keypadAgent(t, s)
+	var entries []protocol.PassEntry
+	for range 6 {
+		entries = append(entries, a.Enter(protocol.PassEntry{Device: "room_3", At: s.Clock.Now(), Outcome: protocol.EntryRefused, Reason: protocol.ReasonWrong, Source: protocol.SourcePIN}))
+	}
+	deliver := func(by *agenttest.Agent, ack uint64, entries ...protocol.PassEntry) {
+		t.Helper()
+		for _, e := range entries {
+			if err := by.Publish(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		by.Until(t, fmt.Sprint("the acknowledgement of entry ", ack), func() bool {
+			got := by.Acked()
+			return len(got) > 0 && got[len(got)-1].Entry == ack
+		})
+	}
+	deliver(a, 2, entries[:2]...)
+	if err := a.Publish(entries[3]); err != nil { // the third is on its way
+		t.Fatal(err)
+	}
+	until(t, "the entry is stored", func() bool { return count(t, s, `select count(*) from pass_entry where $1`) == 3 })
+
+	const username = "agent-gangnam-again"
+	hash := sha256.Sum256([]byte(username + "-demo"))
+	if err := postgres.InsertAgent(t.Context(), s.DB.Pool, "gangnam", postgres.NewCredential{Username: username, SecretHash: hash[:]}); err != nil {
+		t.Fatal(err)
+	}
+	again := agenttest.Connect(t, agenttest.Config{Branch: "gangnam", ClientID: username, Dial: agenttest.TCP(s.MQTT), Inventory: keypads(), Keys: demoGrantKeys(t)})
+	deliver(again, 5, entries[1:5]...)
+	if n := count(t, s, `select count(*) from pass_entry where $1`); n != 5 {
+		t.Errorf("got %d entries, want 5", n)
+	}
+	if n := count(t, s, `select count(*) from alert where kind = 'discrepancy' and $1`); n != 0 {
+		t.Errorf("got %d alerts, want none", n)
+	}
+	changed := entries[0]
+	changed.Outcome = protocol.EntryOpened
+	changed.Hash = changed.Chain()
+	if err := again.Publish(changed); err != nil {
+		t.Fatal(err)
+	}
+	deliver(again, 6, entries[5])
+	until(t, "an alert about the changed entry", func() bool {
+		return count(t, s, `select count(*) from alert where kind = 'discrepancy' and $1`) == 1
+	})
 }
 
 func count(t *testing.T, s *servicetest.Stack, query string) (n int) {
