@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -159,6 +160,37 @@ func TestLostSettingsAreSentAgain(t *testing.T) {
 	f.report(&protocol.SettingsStatus{Highest: 1, Version: 1})
 	f.step()
 	f.want("1 in-use")
+}
+
+// TestSettingsAfterRestore restores a backup from before the last versions of an agent: the next one is higher than those that the agent
+// has received, so the agent takes it, and none of its versions counts as one of another text.
+func TestSettingsAfterRestore(t *testing.T) {
+	t.Parallel()
+	f := newSettingsFixture(t)
+	f.change("one")
+	f.report(&protocol.SettingsStatus{Highest: 5, Version: 4})
+	f.step()
+	f.want("1 asked")
+	f.change("two")
+	if got := f.step(); !slices.Equal(got, []uint64{6}) || f.sent[0].Text != "two" {
+		t.Errorf("got %+v, want version 6", f.sent)
+	}
+	f.want("6 asked", "1 superseded")
+	f.report(&protocol.SettingsStatus{Highest: 6, Version: 6})
+	f.step()
+	f.want("6 in-use", "1 superseded")
+
+	f.report(&protocol.SettingsStatus{Highest: 8})
+	f.now = f.now.Add(time.Minute)
+	if err := f.SettingsFile(t.Context(), agent("gangnam"), protocol.SettingsFile{Base: 8, Text: "edited"}); err != nil {
+		t.Fatal(err)
+	}
+	f.want("9 asked", "6 in-use", "1 superseded")
+	f.report(&protocol.SettingsStatus{Highest: math.MaxUint64})
+	f.change("after a wrong number")
+	if got := f.states()[0]; !strings.HasSuffix(got, " asked") {
+		t.Errorf("got version %q, want one that was asked", got)
+	}
 }
 
 // TestSupersededSettingsInUse adds a version during the trial of the one before. The agent refuses it and keeps the one before, which is

@@ -38,11 +38,17 @@ type AgentSettings struct {
 	StateAt   time.Time // the state began
 }
 
-// InsertSettings adds the next version of the settings of an agent, which is then sent to it. base is the last version known to
+// maxReportedVersion bounds the number of a version that an agent may claim to have.
+const maxReportedVersion = 1_000_000_000
+
+// InsertSettings adds the next version of the settings of an agent, which is then sent to it. Its number is higher than every one that
+// the agent has received: after a restore the database lacks the latest ones. base is the last version known to
 // the author; nil: any. It returns ErrNoAgent for an unknown or revoked credential, and ErrSettingsChanged.
 func InsertSettings(ctx context.Context, tx pgx.Tx, username string, base *uint64, text, by string, now time.Time) (version uint64, err error) {
-	var last uint64
-	err = tx.QueryRow(ctx, `select from agent_credential where username = $1 and revoked_at is null for no key update`, username).Scan()
+	var last, received uint64
+	err = tx.QueryRow(ctx, `
+		select least(coalesce((report -> 'settings' ->> 'highest')::numeric, 0), $2) from agent_credential
+		where username = $1 and revoked_at is null for no key update`, username, maxReportedVersion).Scan(&received)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, ErrNoAgent
 	}
@@ -54,9 +60,11 @@ func InsertSettings(ctx context.Context, tx pgx.Tx, username string, base *uint6
 	if err != nil {
 		return 0, err
 	}
-	if base != nil && *base != last {
+	received = max(received, last)
+	if base != nil && *base != last && *base != received {
 		return 0, ErrSettingsChanged
 	}
+	last = received
 	batch := new(pgx.Batch)
 	batch.Queue(`update agent_settings set state = 'superseded', state_at = $2 where username = $1 and state = 'asked'`, username, now)
 	batch.Queue(`insert into agent_settings (username, version, settings, created_by, created_at, state_at) values ($1, $2, $3, $4, $5, $5)`,
