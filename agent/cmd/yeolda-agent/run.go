@@ -19,6 +19,7 @@ import (
 	"github.com/yeolda/yeolda/agent/internal/condition"
 	"github.com/yeolda/yeolda/agent/internal/config"
 	"github.com/yeolda/yeolda/agent/internal/doctor"
+	"github.com/yeolda/yeolda/agent/internal/durable"
 	"github.com/yeolda/yeolda/agent/internal/link"
 	"github.com/yeolda/yeolda/agent/internal/logtail"
 	"github.com/yeolda/yeolda/agent/internal/rpi"
@@ -86,7 +87,7 @@ func (c *runCommand) run(ctx context.Context, log *slog.Logger) (err error) {
 	if c.Broker != "" || settings.Broker != "" {
 		brokerFile = "" // an operator has chosen the broker of this machine
 	}
-	updater := c.updater(log)
+	updater := c.updater(cmp.Or(settings.CA, id.credentials.CA), log)
 	return agent.Run(ctx, agent.Config{
 		Branch: id.credentials.Branch, Username: id.credentials.Username, Password: id.credentials.Password,
 		Key: id.credentials.Key, SecretFile: c.stateFile("secrets.json"),
@@ -256,7 +257,7 @@ func (f *files) saveSettings(keeper *cloudsettings.Keeper, log *slog.Logger) {
 	if saved, err := os.ReadFile(f.savedSettings()); err == nil && string(saved) == text {
 		return
 	}
-	if err := replace(f.savedSettings(), []byte(text), 0o600); err != nil {
+	if err := durable.Replace(f.savedSettings(), []byte(text)); err != nil {
 		log.Warn("settings not saved", "error", err)
 	}
 }

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"time"
 
+	"github.com/yeolda/yeolda/agent/internal/config"
 	"github.com/yeolda/yeolda/agent/internal/update"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -22,13 +25,14 @@ const (
 	updateFailed = "/var/lib/yeolda-agent-update/failed"
 )
 
-// updater returns the part of updates that needs no privileges.
-func (f *files) updater(log *slog.Logger) *update.Updater {
+// updater returns the part of updates that needs no privileges. ca is the file of a private certificate authority, or empty.
+func (f *files) updater(ca string, log *slog.Logger) *update.Updater {
 	architecture := runtime.GOARCH
 	if architecture == "arm" {
 		architecture = "armhf"
 	}
 	u := &update.Updater{Dir: f.stateFile("update"), Version: release(), Architecture: architecture, Log: log,
+		Client: packageClient(ca, certificateTime(*f)),
 		Keys: func() ([]ed25519.PublicKey, error) {
 			if f.State == "" {
 				return nil, errors.New("this agent has no state directory")
@@ -42,6 +46,18 @@ func (f *files) updater(log *slog.Logger) *update.Updater {
 		u.Load()
 	}
 	return u
+}
+
+// packageClient returns a client that fetches packages as the agent connects: with the private authority, and the same time for
+// certificates. An authority that cannot be read is a problem of the settings.
+func packageClient(ca string, now func() time.Time) *http.Client {
+	trust, err := config.PackageTLS(ca, now)
+	if err != nil {
+		trust, _ = config.PackageTLS("", now)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = trust
+	return &http.Client{Transport: transport}
 }
 
 type installUpdateCommand struct {

@@ -105,3 +105,23 @@ func TLS(ca string, now func() time.Time) (*tls.Config, error) {
 	}
 	return settings, nil
 }
+
+// PackageTLS is TLS for packages, whose address may be that of the service or a public one: the system's authorities are trusted beside
+// the private one.
+func PackageTLS(ca string, now func() time.Time) (*tls.Config, error) {
+	settings, err := TLS(ca, now)
+	if err != nil || ca == "" {
+		return settings, err
+	}
+	all, err := x509.SystemCertPool()
+	if err != nil {
+		return settings, nil //nolint:nilerr // a system without authorities: the private one is enough for the service
+	}
+	pem, err := os.ReadFile(ca)
+	if err != nil {
+		return nil, fmt.Errorf("ca: %w", err)
+	}
+	all.AppendCertsFromPEM(pem)
+	settings.RootCAs = all
+	return settings, nil
+}

@@ -24,6 +24,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/yeolda/yeolda/agent/internal/durable"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -257,10 +258,7 @@ func write(name string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(name+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(name+".new", name)
+	return durable.Replace(name, text)
 }
 
 // Keys reads release keys from files, of which some may be missing: Ed25519 public keys in base64, one in a line.
