@@ -302,5 +302,6 @@ func TestFiftyCompanions(t *testing.T) {
 		c.Nobody.Post(path, map[string]string{"label": "친구"}).OK(t).Into(t, &added)
 		c.Nobody.Delete(path+"/"+added.ID, nil).OK(t)
 	}
-	c.Nobody.Post(path, map[string]string{"label": "친구"}).Fails(t, 409, "ResourceConflictException", "")
+	says(t, "the fifty-first", c.Nobody.Post(path, map[string]string{"label": "친구"}),
+		reply{409, "ResourceConflictException", "동행 열쇠는 취소한 것을 포함해 예약마다 50개까지 만들 수 있습니다."})
 }

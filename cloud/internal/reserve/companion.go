@@ -25,6 +25,7 @@ var (
 	ErrUnknownKey        = errors.New("reserve: no such key")
 	ErrNotOwner          = errors.New("reserve: only the owner's key administers companions")
 	ErrTooManyCompanions = errors.New("reserve: the reservation has too many companions")
+	ErrCompanionsUsedUp  = errors.New("reserve: the reservation has created as many companions as it may, revoked ones included")
 	ErrNoCompanion       = errors.New("reserve: no such companion")
 	ErrStayOver          = errors.New("reserve: doors can no longer be opened")
 )
@@ -60,7 +61,7 @@ func (s *Service) Companions(ctx context.Context, owner string) ([]Companion, er
 
 // AddCompanion creates a companion's key.
 //
-// Errors: ErrUnknownKey, ErrNotOwner, ErrTooManyCompanions, ErrStayOver.
+// Errors: ErrUnknownKey, ErrNotOwner, ErrTooManyCompanions, ErrCompanionsUsedUp, ErrStayOver.
 func (s *Service) AddCompanion(ctx context.Context, owner, label string) (Companion, error) {
 	key := s.newKey()
 	companion := Companion{Key: key.Key.String()}
@@ -82,7 +83,10 @@ func (s *Service) AddCompanion(ctx context.Context, owner, label string) (Compan
 				live++
 			}
 		}
-		if live >= booking.MaxCompanions || ever >= maxCompanionsEver {
+		if ever >= maxCompanionsEver {
+			return ErrCompanionsUsedUp
+		}
+		if live >= booking.MaxCompanions {
 			return ErrTooManyCompanions
 		}
 		if companion.AccessKey, err = postgres.InsertCompanion(c.ctx, c.tx, c.r().ID, key, label, door.Customer); err != nil {

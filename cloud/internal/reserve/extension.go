@@ -18,6 +18,9 @@ const extensionHoldTTL = 5 * time.Minute
 // ErrNotExtendable is returned for a stay that is not confirmed, is over, or came from a partner channel.
 var ErrNotExtendable = errors.New("reserve: the stay cannot be extended")
 
+// ErrExtensionWaits is returned while another extension of the stay waits for its deposit or for the outcome of its payment.
+var ErrExtensionWaits = errors.New("reserve: another extension of the stay waits for its payment")
+
 // ExtensionOption is an end to which a stay can be extended.
 type ExtensionOption struct {
 	End    time.Time
@@ -112,8 +115,8 @@ type Extension struct {
 // the same transaction; if the new one cannot be taken, the earlier one is kept. The extension opens no door before it is
 // paid.
 //
-// Errors: ErrNotFound, ErrNotExtendable, those of booking about times, ErrNotForSale, ErrRoomDisabled, ErrTaken, ErrHeld,
-// ErrTooManyHolds.
+// Errors: ErrNotFound, ErrNotExtendable, ErrExtensionWaits, those of booking about times, ErrNotForSale, ErrRoomDisabled,
+// ErrTaken, ErrHeld, ErrTooManyHolds.
 func (s *Service) Extend(ctx context.Context, req ExtendRequest) (Extension, error) {
 	found, err := postgres.Reservation(ctx, s.DB.Pool, req.ID)
 	if errors.Is(err, booking.ErrNoReservation) {
@@ -137,6 +140,11 @@ func (s *Service) Extend(ctx context.Context, req ExtendRequest) (Extension, err
 		}
 		if stay.root.Room != found.Room || !extendable(stay.root, now) {
 			return ErrNotExtendable
+		}
+		for _, e := range stay.extensions {
+			if e.State == booking.WaitingForDeposit || e.State == booking.Confirming && e.ID != earlier.ID {
+				return ErrExtensionWaits
+			}
 		}
 		if err := s.releaseEarlier(ctx, tx, stay, earlier, now); err != nil {
 			return err

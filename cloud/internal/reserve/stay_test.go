@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -508,6 +509,18 @@ func TestExtensionRejected(t *testing.T) {
 	if n := s.count(t, `select count(*) from reservation where extends is not null and $1`, true); n != 0 {
 		t.Errorf("%d extensions", n)
 	}
+
+	waiting := g.hold(t, s, g.end().Add(20*time.Minute))
+	s.pay(t, g.Buyer, waiting, sandbox.MethodVirtualAccount)
+	s.wantState(t, waiting.OrderID, "WAITING_FOR_DEPOSIT")
+	for name, end := range map[string]time.Time{"the same end": g.end().Add(20 * time.Minute), "a later end": g.end().Add(time.Hour)} {
+		reply, err := g.Post(s.ctx, path, extension(end))
+		if err != nil || reply.HTTP != 409 || reply.ErrorType != "SettingConflictException" || !strings.Contains(reply.Raw, "결제를 기다리는 연장") {
+			t.Errorf("%s while an extension waits for its deposit: %d %s (%v)", name, reply.HTTP, reply.Raw, err)
+		}
+	}
+	s.wantState(t, waiting.OrderID, "WAITING_FOR_DEPOSIT")
+
 	s.Clock.Advance(g.end().Sub(s.Clock.Now()))
 	s.answer(t, g.Buyer, path, extension(g.end().Add(20*time.Minute)), 409, "SettingConflictException")
 	if o := g.offer(t, s); len(o.Options) != 0 {
