@@ -96,7 +96,7 @@ func TestConsoleMoney(t *testing.T) {
 	p.survey("console-refund-again")
 	p.on(desktop).press("환불 다시 시도")
 	p.patience = time.Minute
-	p.see("진행 중인 환불이 없어요", "취소 합계 55,000원", "저절로 맞춰짐")
+	p.see("진행 중인 환불이 없어요", "환불 합계 55,000원", "저절로 맞춰짐")
 	p.wait("nothing is left to settle", `!document.body.innerText.includes("처리 완료로 표시")`)
 	p.patience = patience
 

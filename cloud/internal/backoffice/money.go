@@ -16,6 +16,9 @@ import (
 // Refund is a refund as lists show it.
 type Refund = postgres.RefundRow
 
+// PaidReservation is a payment as the export shows it.
+type PaidReservation = postgres.PaidReservation
+
 // Totals are the sums of a span of time.
 type Totals = money.Totals
 
@@ -60,7 +63,7 @@ func (s *Service) Payments(ctx context.Context, branch booking.BranchID, span bo
 }
 
 // ExportPayments calls do for each payment of a span of time, oldest first, and audits the export.
-func (s *Service) ExportPayments(ctx context.Context, branch booking.Branch, span booking.Interval, by string, do func(booking.Reservation) error) error {
+func (s *Service) ExportPayments(ctx context.Context, branch booking.Branch, span booking.Interval, by string, do func(PaidReservation) error) error {
 	if err := s.Exported(ctx, branch.Code, "payments", map[string]string{"yearMonth": span.Start.In(branch.Zone).Format("2006-01")}, by); err != nil {
 		return err
 	}

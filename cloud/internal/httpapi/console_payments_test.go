@@ -113,6 +113,80 @@ func TestPaymentsOfAMonthAreComplete(t *testing.T) {
 	}
 }
 
+// TestPaymentFileCountsMoney compares the amounts of the file with the books: it counts what was paid and returned, not what was
+// issued or promised.
+func TestPaymentFileCountsMoney(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	manager := s.Admin(t, "gangnam-manager", "gangnam-demo")
+	const month = "yearMonth=2025-10"
+	for i, p := range []struct {
+		state   string
+		paid    bool
+		entries map[string]int // of the books
+	}{
+		{"WAITING_FOR_DEPOSIT", false, nil},
+		{"CANCELED", false, nil}, // no deposit came
+		{"DONE", true, map[string]int{"paid": 10000}},
+		{"DONE", true, map[string]int{"paid": 10000, "refunded": -3334}},                       // returned in part
+		{"CANCELED", true, map[string]int{"paid": 10000, "refunded": -5000}},                   // half of it, by the policy
+		{"CANCELING", true, map[string]int{"paid": 10000}},                                     // the bank has not transferred it
+		{"CANCELED", true, map[string]int{"paid": 10000, "refunded": -6000, "outside": -4000}}, // the rest by hand
+		{"CANCELED", false, map[string]int{"paid": 10000, "refunded": -10000}},                 // a deposit that came too late
+		{"WAITING_FOR_DEPOSIT", false, map[string]int{"paid": 10000, "reversed": -10000}},      // a deposit that the bank took back
+	} {
+		order := "order-" + strconv.Itoa(i)
+		_, err := s.DB.Pool.Exec(t.Context(), `
+			insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, name, mobile, method, amount, order_id, created_at, paid_at, canceled_at)
+			select b.id, m.id, $2, 'CUSTOMER', at, at + interval '1 hour', tstzrange(at, at + interval '70 minutes'), '홍길동', '010-1234-5678',
+			       '가상계좌', 10000, $1, at, case when $3 then at end, case when $2 in ('CANCELED', 'CANCELING') then at end
+			from branch b join room m on m.branch_id = b.id and m.no = 2, lateral (select '2025-10-05 00:00+09'::timestamptz + $4 * interval '1 day' as at) time
+			where b.code = 'gangnam'`, order, p.state, p.paid, i)
+		for kind, won := range p.entries {
+			if err == nil {
+				_, err = s.DB.Pool.Exec(t.Context(), `
+					insert into money_entry (source, reservation_id, branch_id, order_id, kind, won, at)
+					select $2 || $1, id, branch_id, order_id, $2, $3, created_at from reservation where order_id = $1`, order, kind, won)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var books struct {
+		Totals struct{ Paid, Refunded, Reversed, Outside int }
+	}
+	manager.Get("/v2/admin/branches/gangnam/money?"+month).OK(t).Into(t, &books)
+	response, err := manager.HTTP.Get(s.URL + "/v2/admin/branches/gangnam/payments.csv?" + month)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	rows, err := csv.NewReader(response.Body).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paid, supply, vat, returned int
+	var lines []string
+	for _, row := range rows[1:] {
+		number := func(column int) int {
+			n, err := strconv.Atoi(row[column])
+			if row[column] != "" && err != nil {
+				t.Error(err)
+			}
+			return n
+		}
+		paid, supply, vat, returned = paid+number(10), supply+number(11), vat+number(12), returned+number(15)
+		lines = append(lines, row[10]+"/"+row[15])
+	}
+	if want := "0/ 0/ 10000/ 10000/3334 10000/5000 10000/ 10000/10000 10000/10000 10000/10000"; strings.Join(lines, " ") != want {
+		t.Errorf("got paid and returned %s, want %s", lines, want)
+	}
+	if all := books.Totals; paid != all.Paid || supply+vat != all.Paid || returned != all.Refunded+all.Reversed+all.Outside {
+		t.Errorf("the file has %d paid (%d + %d) and %d returned, the books have %+v", paid, supply, vat, returned, all)
+	}
+}
+
 // The audit log can be filtered by days and by a part of the actor's name.
 func TestAuditFilter(t *testing.T) {
 	t.Parallel()

@@ -25,8 +25,19 @@ func PaidPage(ctx context.Context, q Querier, branch booking.BranchID, span book
 		order by coalesce(r.paid_at, r.created_at) desc, r.id desc limit $5`, branch, span.Start, span.End, before, limit)
 }
 
-// EachPaid calls do for each payment, oldest first.
-func EachPaid(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, do func(booking.Reservation) error) error {
+// PaidReservation is a payment with the money that came in and went out.
+type PaidReservation struct {
+	booking.Reservation
+	Received, Returned int // won
+}
+
+// EachPaid calls do for each payment, oldest first. A payment without an entry in the books, from before there were books, counts
+// by its state.
+func EachPaid(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, do func(PaidReservation) error) error {
+	moved, err := movedMoney(ctx, q, branch, span)
+	if err != nil {
+		return err
+	}
 	rows, err := q.Query(ctx, selectReservation+wherePaid+`order by coalesce(r.paid_at, r.created_at), r.id`, branch, span.Start, span.End)
 	if err != nil {
 		return err
@@ -37,11 +48,45 @@ func EachPaid(ctx context.Context, q Querier, branch booking.BranchID, span book
 		if err != nil {
 			return err
 		}
-		if err := do(r); err != nil {
+		if err := do(moved.of(r)); err != nil {
 			return err
 		}
 	}
 	return rows.Err()
+}
+
+// movements are the won that the books have per reservation: received and returned.
+type movements map[booking.ReservationID][2]int
+
+func movedMoney(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval) (movements, error) {
+	rows, err := q.Query(ctx, `
+		select r.id, coalesce(sum(e.won) filter (where e.won > 0), 0), coalesce(-sum(e.won) filter (where e.won < 0), 0)
+		from reservation r join money_entry e on e.reservation_id = r.id `+wherePaid+`group by r.id`, branch, span.Start, span.End)
+	if err != nil {
+		return nil, err
+	}
+	moved := movements{}
+	var id booking.ReservationID
+	var in, out int
+	_, err = pgx.ForEachRow(rows, []any{&id, &in, &out}, func() error {
+		moved[id] = [2]int{in, out}
+		return nil
+	})
+	return moved, err
+}
+
+func (m movements) of(r booking.Reservation) PaidReservation {
+	if won, ok := m[r.ID]; ok {
+		return PaidReservation{r, won[0], won[1]}
+	}
+	paid := PaidReservation{Reservation: r}
+	if !r.PaidAt.IsZero() {
+		paid.Received = r.Amount
+	}
+	if r.State == booking.Canceled {
+		paid.Returned = paid.Received
+	}
+	return paid
 }
 
 // PaidSum is the number and the total of the payments of one day, method and state.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
@@ -32,7 +33,7 @@ func (c *Console) PaymentFile(w http.ResponseWriter, r *http.Request) error {
 		}
 		return file.Write(paymentColumns)
 	}
-	err = c.Backoffice.ExportPayments(r.Context(), branch, month, actor(r), func(p booking.Reservation) error {
+	err = c.Backoffice.ExportPayments(r.Context(), branch, month, actor(r), func(p backoffice.PaidReservation) error {
 		if !begun {
 			if err := begin(); err != nil {
 				return err
@@ -62,18 +63,19 @@ var paymentStates = map[booking.State]string{
 	booking.Done: "결제 완료", booking.WaitingForDeposit: "입금 대기", booking.Canceling: "환불 중", booking.Canceled: "취소",
 }
 
-func paymentRow(branch booking.Branch, p booking.Reservation) []string {
+// paymentRow counts the money that came in and went out, not what was issued: sums of its columns are those of the books.
+func paymentRow(branch booking.Branch, p backoffice.PaidReservation) []string {
 	start, end := p.Start.In(branch.Zone), p.End.In(branch.Zone)
-	vat := (p.Amount + 5) / 11 // a tenth of the supply value is a eleventh of the price, rounded
-	canceled := ""
-	if p.State == booking.Canceling || p.State == booking.Canceled {
-		canceled = strconv.Itoa(p.Amount)
+	vat := (p.Received + 5) / 11 // a tenth of the supply value is an eleventh of the price, rounded
+	returned := ""
+	if p.Returned > 0 {
+		returned = strconv.Itoa(p.Returned)
 	}
 	return []string{
 		branch.NameKo, strconv.FormatInt(int64(p.ID), 10), sheetTime(p.PaidAt, branch.Zone), sheetText(p.Name), maskedMobile(p.Mobile),
 		strconv.Itoa(p.RoomNo), start.Format(time.DateOnly), start.Format("15:04"), end.Format("15:04"), string(p.Method),
-		strconv.Itoa(p.Amount), strconv.Itoa(p.Amount - vat), strconv.Itoa(vat), paymentStates[p.State],
-		sheetTime(p.CanceledAt, branch.Zone), canceled, sheetText(p.OrderID),
+		strconv.Itoa(p.Received), strconv.Itoa(p.Received - vat), strconv.Itoa(vat), paymentStates[p.State],
+		sheetTime(p.CanceledAt, branch.Zone), returned, sheetText(p.OrderID),
 	}
 }
 

@@ -6,7 +6,7 @@ import { type Child, h, match } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
-import { getBanks } from "./banks";
+import { bankChoices } from "./banks";
 import { fileLink } from "./confirm";
 import { who } from "./day/history";
 import { wall } from "./doors";
@@ -53,23 +53,25 @@ export function moneyScreen(branch: Branch): Child {
   ];
 }
 
-function sums({ sums, refunds, differences }: Money): HTMLElement {
+/** The sums of the month: by the books what came in and went out, by the reservations what is awaited. */
+function sums({ sums, totals, refunds, differences }: Money): HTMLElement {
   const figure = (label: string, value: string, more: string) =>
     h("div", { class: "figure" }, h("dt", null, label), h("dd", null, h("b", null, value), h("small", null, more)));
-  const total = (label: string, ...states: string[]) => {
-    const part = sums.filter((s) => states.includes(s.state));
-    return figure(
-      label,
-      won(part.reduce((sum, s) => sum + s.amount, 0)),
-      t("countPayments", { n: part.reduce((count, s) => count + s.count, 0) }),
-    );
-  };
+  const waiting = sums.filter((s) => s.state === "WAITING_FOR_DEPOSIT");
   return h(
     "dl",
     { class: "figures" },
-    total(t("sumDone"), "DONE"),
-    total(t("sumWaiting"), "WAITING_FOR_DEPOSIT"),
-    total(t("sumBack"), "CANCELED", "CANCELING"),
+    figure(t("sumDone"), won(totals.paid), t("sumNet", { won: won(totals.net) })),
+    figure(
+      t("sumWaiting"),
+      won(waiting.reduce((sum, s) => sum + s.amount, 0)),
+      t("countPayments", { n: waiting.reduce((count, s) => count + s.count, 0) }),
+    ),
+    figure(
+      t("sumBack"),
+      won(totals.paid - totals.net),
+      totals.outside > 0 ? t("sumOutside", { won: won(totals.outside) }) : "",
+    ),
     figure(
       t("refundsOpen"),
       String(refunds.length),
@@ -176,8 +178,7 @@ const foreign = (r: Refund): string | null => (r.errorCode === "APPROVAL_REQUIRE
 export function openRetry(refund: Pick<Refund, "reservationId" | "amount">, refresh: () => void): void {
   dialog(t("refundRetry"), (close) => {
     const [bank, number, holder] = [signal(""), signal(""), signal("")];
-    const banks = signal<{ value: string; text: string }[]>([]);
-    void getBanks().then((list) => banks.set(list.map((b) => ({ value: b.code, text: b.name }))));
+    const banks = bankChoices();
     const { run, view } = attempt();
     const submit = () =>
       run(async () => {
