@@ -134,8 +134,13 @@ func TestWebKeyPage(t *testing.T) {
 		p.open(address)
 		p.press("일회용 번호로 열기")
 		value[bool](p, `(() => { const ask = fetch; window.fetch = async (...a) => { const r = await ask(...a); if (String(a[0]).endsWith("/codes")) window.qr = (await r.clone().json()).data?.qr ?? window.qr; return r }; return true })()`)
-		p.press("현관문")
+		value[bool](p, `(document.querySelector("#codes button").focus(), true)`)
+		p.keys(kb.Enter)
 		p.see("현관문 번호예요", "초 안에 한 번 쓸 수 있어요")
+		if at := value[string](p, `document.activeElement.innerText`); at != "현관문" {
+			t.Errorf("the focus is on %q, want the pressed button", at)
+		}
+		p.wait("the count of seconds, which screen readers do not announce", `document.querySelector("#codes [aria-live=off]")`)
 		p.look("key-one-time-code", phone, desktop, narrow)
 		if drawn := value[bool](p, `(() => {
 			const want = window.qr.split("\n").map(row => [...row].map(() => "0"));
@@ -156,12 +161,33 @@ func TestWebKeyPage(t *testing.T) {
 		p.expect("503 (Service Unavailable)", "429 (Too Many Requests)")
 		for range 3 { // three codes at once are the limit, and the first one is used
 			p.press("현관문")
-			p.wait("an answer", `!document.querySelector("#codes button").disabled`)
+			p.wait("an answer", `!document.querySelector("#codes [aria-busy]")`)
 		}
 		p.see("잠시 후 다시 시도해 주세요")
 		if value[bool](p, `document.querySelector("#codes .pin").checkVisibility()`) {
 			t.Error("an earlier code is still shown")
 		}
+	})
+
+	story("a companion's link that is revoked", func(t *testing.T, p *page) {
+		p.open(address)
+		p.press("함께 오는 분")
+		for _, name := range []string{"하늘", "바다"} {
+			value[bool](p, `(document.querySelector("#guests input").focus(), true)`)
+			p.keys(name)
+			p.press("동행 링크 만들기")
+			p.see(name)
+		}
+		p.pressTwice("취소하기 하늘")
+		p.wait("the companion after a double press", `document.querySelector("#guests li b").innerText === "하늘"`)
+		p.press("취소하기 하늘")
+		p.see("하늘: 링크를 취소할까요?")
+		p.look("key-companion", phone, narrow)
+		p.on(phone).press("그대로 두기")
+		p.press("취소하기 하늘")
+		p.press("취소하기 하늘")
+		p.wait("the other companion", `[...document.querySelectorAll("#guests li b")].map(b => b.innerText).join() === "바다"`)
+		p.wait("the focus in this part", `document.querySelector("#guests").contains(document.activeElement)`)
 	})
 
 	story("in the dark", func(t *testing.T, p *page) {

@@ -14,6 +14,7 @@ type keyTexts struct {
 	OpensAt, OpenNow, Leaving, Over, Window, Share          string
 	Guests, GuestsHelp, GuestName, GuestAdd                 string
 	GuestShare, GuestRevoke, GuestCopied, GuestKey          string
+	GuestSure, GuestKeep                                    string
 	BranchOffline, PhoneOffline, Unreachable                string
 	Front, FrontName, RoomDoor, RoomName                    string
 	Extended, Refunded                                      string
@@ -66,6 +67,7 @@ var keyKorean = keyTexts{
 	Share:    "이 주소는 본인만 사용해 주세요. 함께 오는 분에게는 동행 링크를 만들어 보내 주세요.",
 	Guests:   "함께 오는 분", GuestsHelp: "동행 링크로 같은 문을 열 수 있어요. 언제든 취소할 수 있어요.",
 	GuestName: "이름이나 별명", GuestAdd: "동행 링크 만들기", GuestShare: "보내기", GuestRevoke: "취소하기", GuestCopied: "링크를 복사했어요.",
+	GuestSure: "링크를 취소할까요?", GuestKeep: "그대로 두기",
 	GuestKey:      "예약한 분이 만든 동행 링크예요. 다른 사람에게 보내지 마세요.",
 	BranchOffline: "지금 지점 연결이 끊겨 문이 저절로 열리지 않을 수 있어요. 버튼을 누르면 도어록 비밀번호를 알려 드려요.",
 	PhoneOffline:  "인터넷에 연결되어 있지 않아요. 와이파이나 데이터를 켜 주세요.",
@@ -115,6 +117,7 @@ var keyEnglish = keyTexts{
 	Share:    "Please keep this link to yourself. For people who come with you, create companion links and share those.",
 	Guests:   "People who come with you", GuestsHelp: "A companion link opens the same doors. You can revoke it at any time.",
 	GuestName: "Name or nickname", GuestAdd: "Create a companion link", GuestShare: "Share", GuestRevoke: "Revoke", GuestCopied: "The link is copied.",
+	GuestSure: "Revoke this link?", GuestKeep: "Keep it",
 	GuestKey:      "This is a companion link, created by the person who made the reservation. Please do not share it.",
 	BranchOffline: "The branch is offline, so the doors may not open automatically. Press a button to get the keypad code.",
 	PhoneOffline:  "Your phone is offline. Turn on Wi-Fi or mobile data.",

@@ -30,7 +30,7 @@ async function ask<T>(method: string, path: string, body?: unknown): Promise<T> 
 }
 
 /** Returns what to show for an error: the service's explanation on the Korean page, otherwise the page's own sentence. */
-export function explanation(error: unknown, otherwise: string): string {
+export function explanation(error: unknown, otherwise = document.getElementById("parts")!.dataset.failed!): string {
   const said = error instanceof Failed && document.documentElement.lang === "ko" ? error.message : "";
   return said || otherwise;
 }

@@ -14,6 +14,7 @@ export function connectCodes(main: HTMLElement, key: string, now: () => number):
   const told = part.querySelector<HTMLElement>("[role=status]")!;
   const text = (name: string): string => part.dataset[name]!;
   let timer: ReturnType<typeof setInterval> | undefined;
+  let giving = false; // a code is on its way; the buttons are not disabled, because a disabled element loses the focus
 
   const buttons = Array.from(main.querySelectorAll<HTMLButtonElement>("button[name=door]"), (door) => {
     const button = document.createElement("button");
@@ -24,11 +25,19 @@ export function connectCodes(main: HTMLElement, key: string, now: () => number):
     return button;
   });
 
+  /** Shows a text. Screen readers announce a code and its end, not every second between. */
+  function tell(said: string, quiet = false): void {
+    told.setAttribute("aria-live", quiet ? "off" : "polite");
+    told.textContent = said;
+  }
+
   async function give(button: HTMLButtonElement): Promise<void> {
+    if (giving) return;
+    giving = true;
+    button.setAttribute("aria-busy", "true");
     clearInterval(timer);
     shown.hidden = true;
     told.textContent = "";
-    for (const b of buttons) b.disabled = true;
     try {
       const code = await call<Schemas["OneTimeCode"]>("POST", `${key}/codes`, { door: button.value });
       spell(shown.querySelector(".pin")!, code.code);
@@ -37,8 +46,8 @@ export function connectCodes(main: HTMLElement, key: string, now: () => number):
       const until = Date.parse(code.until) / 1000;
       const tick = (): void => {
         const left = Math.ceil(until - now());
-        told.textContent =
-          left > 0 ? text("left").replace("{door}", button.textContent!).replace("{s}", String(left)) : text("over");
+        const said = text("left").replace("{door}", button.textContent!).replace("{s}", String(left));
+        tell(left > 0 ? said : text("over"), left > 0 && told.textContent !== "");
         if (left > 0) return;
         clearInterval(timer);
         shown.hidden = true;
@@ -46,9 +55,10 @@ export function connectCodes(main: HTMLElement, key: string, now: () => number):
       tick();
       timer = setInterval(tick, 1000);
     } catch (error) {
-      told.textContent = explanation(error, text("failed"));
+      tell(explanation(error));
     }
-    for (const b of buttons) b.disabled = false;
+    button.removeAttribute("aria-busy");
+    giving = false;
   }
 
   /** Draws a QR code from its lines of 0 and 1. */

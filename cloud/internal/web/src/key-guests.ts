@@ -24,7 +24,7 @@ export function connectGuests(main: HTMLElement, key: string): void {
   if (!part) return;
   const list = part.querySelector("ul")!;
   const form = part.querySelector("form")!;
-  const label = form.querySelector("input")!;
+  const field = form.querySelector("input")!;
   const problem = part.querySelector<HTMLElement>("[role=status]")!;
   const text = (name: string): string => part.dataset[name]!;
 
@@ -33,17 +33,41 @@ export function connectGuests(main: HTMLElement, key: string): void {
     try {
       await act();
     } catch (error) {
-      problem.textContent = explanation(error, text("failed"));
+      problem.textContent = explanation(error);
     }
   };
 
-  const button = (name: string, act: () => Promise<void>): HTMLButtonElement => {
-    const made = document.createElement("button");
-    made.type = "button";
-    made.textContent = text(name);
-    made.addEventListener("click", () => void attempt(act));
-    return made;
-  };
+  /**
+   * Shows a companion, or the question whether to revoke its key. Then the last button keeps the key, so the second press of a
+   * double press does not revoke it.
+   */
+  function show(item: HTMLElement, companion: Companion, asked: boolean): void {
+    const { id, label } = companion;
+    item.textContent = "";
+    item.appendChild(document.createElement("b")).textContent = asked ? `${label}: ${text("sure")}` : label;
+    const button = (said: string, act: () => unknown): void => {
+      const made = item.appendChild(document.createElement("button"));
+      made.type = "button";
+      made.textContent = said;
+      made.setAttribute("aria-label", `${said} ${label}`);
+      made.addEventListener("click", () => void attempt(async () => void (await act())));
+    };
+    const ask = (): void => {
+      show(item, companion, !asked);
+      (item.lastChild as HTMLElement).focus();
+    };
+    if (asked) {
+      button(text("revoke"), async () => {
+        await call("DELETE", `${key}/companions/${id}`);
+        await refresh();
+        part!.querySelector("summary")!.focus();
+      });
+      button(text("keep"), ask);
+    } else {
+      button(text("share"), () => share(companion));
+      button(text("revoke"), ask);
+    }
+  }
 
   async function share(companion: Companion): Promise<void> {
     if (!navigator.share) {
@@ -59,17 +83,7 @@ export function connectGuests(main: HTMLElement, key: string): void {
   async function refresh(): Promise<void> {
     const { companions, max } = await call<Schemas["Companions"]>("GET", `${key}/companions`);
     list.textContent = "";
-    for (const companion of companions) {
-      const item = list.appendChild(document.createElement("li"));
-      item.appendChild(document.createElement("b")).textContent = companion.label;
-      item.append(
-        button("share", () => share(companion)),
-        button("revoke", async () => {
-          await call("DELETE", `${key}/companions/${companion.id}`);
-          await refresh();
-        }),
-      );
-    }
+    for (const companion of companions) show(list.appendChild(document.createElement("li")), companion, false);
     form.hidden = companions.length >= max;
   }
 
@@ -80,7 +94,7 @@ export function connectGuests(main: HTMLElement, key: string): void {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     void attempt(async () => {
-      await call("POST", `${key}/companions`, { label: label.value.trim() });
+      await call("POST", `${key}/companions`, { label: field.value.trim() });
       form.reset();
       await refresh();
     });

@@ -25,7 +25,7 @@ export function connectStay(main: HTMLElement, key: string, now: () => number): 
     try {
       problem.textContent = await act();
     } catch (error) {
-      problem.textContent = explanation(error, text("failed"));
+      problem.textContent = explanation(error);
       void refresh();
     }
     for (const button of buttons) button.disabled = false;
