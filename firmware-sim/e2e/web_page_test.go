@@ -238,7 +238,7 @@ const finder = `(want => {
 	const named = e => tidy(e.getAttribute("aria-label") || e.innerText || e.value || "");
 	const scope = [...document.querySelectorAll("dialog[open]")].pop() || document;
 	const seen = e => { const r = e.getBoundingClientRect(); return r.width > 0 && r.height > 0 && getComputedStyle(e).visibility !== "hidden" };
-	const all = [...scope.querySelectorAll("a[href], button, summary, label, td[data-at]")].filter(e => seen(e) && !e.disabled && !e.closest("[inert]"));
+	const all = [...scope.querySelectorAll("a[href], button, summary, label, td[data-at]")].filter(e => seen(e) && !e.disabled && !e.ariaBusy && !e.closest("[inert]"));
 	const found = all.find(e => named(e) === want) || all.find(e => named(e).includes(want));
 	if (!found) return null;
 	found.scrollIntoView({block: "center", inline: "center", behavior: "instant"});

@@ -3,7 +3,9 @@
 import { type Priced, price, priceLines } from "../src/booking/price";
 import { Availability, type Lookup } from "../src/booking/slots";
 import { clockOf, dateOf, inZone, parseDate, parseMinute, parseStoredEnd, slotOf, wire } from "../src/booking/time";
+import { bankChoices } from "../src/console/banks";
 import { pages } from "../src/console/pages";
+import { button } from "../src/console/parts";
 import { NetworkError } from "../src/core/api";
 import { difference, hunks } from "../src/core/diff";
 import { append, each, h, match, mount, when } from "../src/core/dom";
@@ -580,6 +582,45 @@ test("a hunk has three unchanged lines on each side of a change", () => {
   const lines = (n: number) => hunks(difference(text(-1), text(n))).map((part) => part.map((l) => l.kind + l.text));
   equal(lines(-1), []);
   equal(lines(5), [[" 2", " 3", " 4", "-5", "+x", " 6", " 7", " 8"]]);
+});
+
+test("a busy button of the console keeps the focus and ignores further presses", async () => {
+  let runs = 0;
+  let end = () => {};
+  const save = button("save", () => {
+    runs++;
+    return new Promise<void>((done) => (end = done));
+  });
+  document.body.append(save);
+  save.focus();
+  save.click();
+  await new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted)));
+  equal(document.activeElement === save, true, "the focus");
+  save.click();
+  equal([runs, save.getAttribute("aria-busy")], [1, "true"]);
+  end();
+  await new Promise((done) => setTimeout(done));
+  save.click();
+  equal(runs, 2);
+  save.remove();
+});
+
+test("a list of banks that does not arrive is a message, and the next one is asked for again", async () => {
+  const ask = window.fetch;
+  const unhandled: unknown[] = [];
+  const note = (event: PromiseRejectionEvent) => unhandled.push(event.reason);
+  addEventListener("unhandledrejection", note);
+  window.fetch = () => Promise.reject(new TypeError("no network"));
+  const none = bankChoices();
+  const message = () => document.querySelector(".toast.bad");
+  while (!message()) await new Promise((done) => setTimeout(done, 10));
+  window.fetch = async () =>
+    Response.json({ status: "success", data: { banks: [{ code: "88", name: "신한", issues: true }] } });
+  const some = bankChoices((b) => b.issues);
+  while (some().length === 0) await new Promise((done) => setTimeout(done, 10));
+  window.fetch = ask;
+  removeEventListener("unhandledrejection", note);
+  equal([unhandled.length, none(), some()], [0, [], [{ value: "88", text: "신한" }]]);
 });
 
 void report();

@@ -7,7 +7,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
 import { branchTitle } from "./alerts";
-import { getBanks } from "./banks";
+import { bankChoices } from "./banks";
 import { gather, watchAll } from "./live";
 import { openResolve, openRetry } from "./money";
 import { attempt, button, chip, dialog, fetched, field, heading, input, select, table, toast } from "./parts";
@@ -112,8 +112,7 @@ function check(reservation: string, refresh: () => void): Child {
 function openOrphan(difference: string, refresh: () => void): void {
   dialog(t("deskOrphan"), (close) => {
     const [bank, account, holder] = [signal(""), signal(""), signal("")];
-    const banks = signal<{ value: string; text: string }[]>([]);
-    void getBanks().then((list) => banks.set(list.map((b) => ({ value: b.code, text: b.name }))));
+    const banks = bankChoices();
     const { run, view } = attempt();
     const submit = () =>
       run(async () => {

@@ -17,8 +17,8 @@ export interface ButtonOptions {
 }
 
 /**
- * A button. While the promise of its action is pending it is busy and ignores further presses. A request that fails is shown
- * to the user, unless the action has shown it.
+ * A button. While the promise of its action is pending it is busy and ignores further presses; it is not disabled, because a
+ * disabled element loses the focus. A request that fails is shown to the user, unless the action has shown it.
  */
 export function button(
   text: Child,
@@ -33,8 +33,9 @@ export function button(
       class: `button ${kind}`,
       "aria-label": label ?? null,
       "aria-busy": () => (busy() ? "true" : null),
-      disabled: () => busy() || Boolean(disabled?.()),
+      disabled: () => Boolean(disabled?.()),
       onclick: async () => {
+        if (busy.peek()) return;
         const result = action();
         if (!(result instanceof Promise)) return;
         busy.set(true);

@@ -5,7 +5,7 @@ import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { type Signal, signal } from "../core/signal";
-import { getBanks } from "./banks";
+import { bankChoices } from "./banks";
 import { keptAttempt } from "./draft";
 import { attempt, button, dialog, field, input, select, toast } from "./parts";
 import { t, won } from "./text";
@@ -34,9 +34,8 @@ export function openPartRefund(reservation: string, method: string | null, refre
   dialog(t("partRefund"), (close) => {
     const key = signal(newKey());
     const [amount, reason, bank, account, holder] = [signal(""), signal(""), signal(""), signal(""), signal("")];
-    const banks = signal<{ value: string; text: string }[]>([]);
     const deposit = method === "가상계좌";
-    if (deposit) void getBanks().then((list) => banks.set(list.map((b) => ({ value: b.code, text: b.name }))));
+    const banks = deposit ? bankChoices() : () => [];
     const { run, view } = keptAttempt(`refund-${reservation}`, { amount, reason, key });
     const submit = () =>
       run(async () => {

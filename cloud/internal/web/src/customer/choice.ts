@@ -68,7 +68,10 @@ export function summaryAddress(branch: string, date: Minute, c: Choice): string 
   return `/b/${branch}/${dateOf(date)}/${c.room}/${time(c.start)}-${time(end(c))}`;
 }
 
-/** Buttons for the length, with the price and the reason for the upper limit. */
+/**
+ * Buttons for the length, with the price and the reason for the upper limit. At a limit a button is not disabled, because a
+ * disabled element loses the focus.
+ */
 export function lengthStepper(d: Day, choice: Signal<Choice | null>): Child {
   let last = choice.peek()!;
   // While a choice is cleared, its steps keep the last one until they are removed.
@@ -93,7 +96,12 @@ export function lengthStepper(d: Day, choice: Signal<Choice | null>): Child {
       { class: "stepper", role: "group", "aria-label": t("lengthTitle") },
       h(
         "button",
-        { type: "button", "aria-label": t("shorter"), disabled: () => at() <= 0, onclick: () => step(-1) },
+        {
+          type: "button",
+          "aria-label": t("shorter"),
+          "aria-disabled": () => (at() <= 0 ? "true" : null),
+          onclick: () => step(-1),
+        },
         "−",
       ),
       h(
@@ -107,7 +115,7 @@ export function lengthStepper(d: Day, choice: Signal<Choice | null>): Child {
         {
           type: "button",
           "aria-label": t("longer"),
-          disabled: () => at() === lengths().length - 1,
+          "aria-disabled": () => (at() === lengths().length - 1 ? "true" : null),
           onclick: () => step(1),
         },
         "+",

@@ -3,7 +3,7 @@
 import { api } from "../../core/api";
 import { h, when } from "../../core/dom";
 import { signal } from "../../core/signal";
-import { getBanks } from "../banks";
+import { bankChoices } from "../banks";
 import { keptAttempt } from "../draft";
 import { button, dialog, field, input, select, toast } from "../parts";
 import { t, won } from "../text";
@@ -15,9 +15,7 @@ export function openCancel(data: Record, refresh: () => void): void {
   const refunds = data.state === "DONE" && data.amount > 0 && data.method !== "관리자";
   dialog(t(refunds ? "refundTitle" : "cancelTitle"), (close) => {
     const [bank, number, holder] = [signal(""), signal(""), signal("")];
-    const banks = signal<{ value: string; text: string }[]>([]);
-    if (data.needsRefundAccount)
-      void getBanks().then((list) => banks.set(list.map((b) => ({ value: b.code, text: b.name }))));
+    const banks = data.needsRefundAccount ? bankChoices() : () => [];
     const reason = signal("");
     const { run, view } = keptAttempt(`cancel-${data.id}`, { reason });
     const ready = () =>

@@ -9,7 +9,7 @@ import { submits } from "../../core/form";
 import type { Schemas } from "../../core/interface";
 import { go } from "../../core/router";
 import { computed, onCleanup, type Signal, signal } from "../../core/signal";
-import { getBanks } from "../banks";
+import { bankChoices } from "../banks";
 import { keepTyped } from "../draft";
 import { attempt, button, check, dialog, field, input, segmented, select, toast } from "../parts";
 import { type Branch, branchName } from "../session";
@@ -148,8 +148,7 @@ function registration(
   const amount = signal(String(cost ?? ""));
   const order = signal(`${branchName(branch)} ${t("roomNo", { n: held.room })} ${timesText(held.start, held.end)}`);
   const bank = signal("");
-  const banks = signal<{ value: string; text: string }[]>([]);
-  void getBanks().then((list) => banks.set(list.filter((b) => b.issues).map((b) => ({ value: b.code, text: b.name }))));
+  const banks = bankChoices((b) => b.issues);
   const known = lookUp(mobile, name);
   const mobileField = input(mobile, { type: "tel", inputmode: "tel", maxlength: 20 });
   queueMicrotask(() => mobileField.focus()); // the button that held the time is gone, and the guest is on the phone
@@ -222,7 +221,7 @@ function registration(
     ]),
     h(
       "form",
-      { onsubmit: submits(submit) },
+      { onsubmit: submits(submit, sending) },
       h(
         "div",
         { class: "form" },
@@ -259,7 +258,6 @@ function registration(
             type: "submit",
             disabled: () =>
               over() ||
-              sending() ||
               !reachable() ||
               (how() === "account" &&
                 !(name().trim() && mobile().trim() && Number(amount()) > 0 && bank() && order().trim())),
