@@ -131,7 +131,8 @@ func newBrowser(t testing.TB, s *world.Stack) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &browser{t, &http.Client{Jar: jar, Timeout: 30 * time.Second}, s.API}
+	// A busy machine takes over 30 seconds to encode a photo.
+	return &browser{t, &http.Client{Jar: jar, Timeout: 2 * time.Minute}, s.API}
 }
 
 // call sends a request to the API, without a body if body is nil. It decodes the data and returns the status.
