@@ -254,6 +254,9 @@ func (k *Keeper) Observe(connected bool, failing []string) (changed bool) {
 	}
 	settled := connected && now.Sub(k.connected) >= k.settle
 	worse := slices.IndexFunc(failing, func(name string) bool { return !slices.Contains(k.state.Trial.Failing, name) })
+	if k.first() {
+		worse = -1
+	}
 	before, log := k.state, k.config.Log.With("version", k.state.Trial.Number)
 	switch {
 	case settled && worse >= 0:
@@ -272,6 +275,15 @@ func (k *Keeper) Observe(connected bool, failing []string) (changed bool) {
 		log.Error("settings not stored", "error", err) // the next start counts as one of the trial
 	}
 	return true
+}
+
+// first reports whether there are no settings to return to, as on a machine that replaces another one: if one of its doors fails, the
+// others still work with the settings on trial, and none without.
+func (k *Keeper) first() bool {
+	if k.state.Current != nil {
+		return blank(k.state.Current.Text)
+	}
+	return blank(k.file)
 }
 
 // endTrial rolls the trial back.

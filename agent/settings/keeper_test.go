@@ -193,6 +193,29 @@ func unsteady(m *machine) {
 	}
 }
 
+// TestFirstSettingsStay gives a machine without settings, such as one that replaces another, settings with which the lock of a door
+// fails: without them no door at all would work. Settings with which it does not reach the cloud are rolled back there, too.
+func TestFirstSettingsStay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine("# the file of the package\n")
+		m.receive(1, "one")
+		m.start()
+		m.observe(SettleTime, true, "relay room_4")
+		m.want(t, "one", protocol.SettingsStatus{Version: 1})
+		m.receive(2, "two")
+		m.start()
+		m.observe(SettleTime, true, "relay room_4", "relay room_5")
+		m.want(t, "two", protocol.SettingsStatus{Version: 1, Ended: rolledBack(2, "relay room_5")})
+
+		m = newMachine("")
+		m.receive(1, "one")
+		m.start()
+		m.observe(TrialTimeout, false)
+		m.want(t, "one", protocol.SettingsStatus{Ended: rolledBack(1, "not connected")})
+	})
+}
+
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	m := newMachine("file")
