@@ -19,6 +19,7 @@ type Doctor struct {
 	Root            fs.FS  // the root of the file system; /sys, /proc and /dev are read below it
 	SettingsFile    string // as for `yeolda-agent run`
 	CredentialsFile string
+	HealthFile      string           // in which the agent writes whether it is connected; it may be missing
 	Now             func() time.Time // the time for certificates; nil: time.Now
 	Out             io.Writer
 
@@ -54,6 +55,7 @@ func (d *Doctor) Examine(ctx context.Context) int {
 	} else {
 		d.fail("broker", "neither the settings nor the credentials name a broker", "enroll the machine, or set broker in the settings")
 	}
+	d.connected()
 	return d.failed
 }
 

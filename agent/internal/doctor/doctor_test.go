@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"net"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/yeolda/yeolda/agent/internal/config"
 	"github.com/yeolda/yeolda/protocol"
@@ -168,6 +170,43 @@ func TestBrokerAnswers(t *testing.T) {
 	d.Examine(t.Context())
 	if want := "ok    broker       mqtt://" + l.Addr().String() + " answers"; !strings.Contains(out.String(), want) {
 		t.Errorf("%q is missing:\n%s", want, out.String())
+	}
+}
+
+// TestConnected checks that the doctor of a machine whose credentials are revoked finds it: its broker answers all the same.
+func TestConnected(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	credentials, health := filepath.Join(dir, "credentials"), filepath.Join(dir, "health")
+	for _, tt := range []struct {
+		name, health  string
+		age, enrolled time.Duration // since it was written
+		want          string
+	}{
+		{"connected", "connected=yes\nfailed=0\n", time.Hour, 2 * time.Hour, "ok    agent"},
+		{"not connected", "connected=no\nfailed=0\n", time.Hour, 2 * time.Hour, "FAIL  agent"},
+		{"it has just started", "connected=no\nfailed=0\n", 0, 2 * time.Hour, ""},
+		{"enrolled since", "connected=no\nfailed=0\n", 2 * time.Hour, time.Hour, ""},
+		{"never run", "", 0, time.Hour, ""},
+	} {
+		_ = os.Remove(health)
+		if tt.health != "" {
+			writeAt(t, health, tt.health, time.Now().Add(-tt.age))
+		}
+		writeAt(t, credentials, "", time.Now().Add(-tt.enrolled))
+		var out bytes.Buffer
+		d := Doctor{Root: fstest.MapFS{"sys/x": {}}, CredentialsFile: credentials, HealthFile: health, Out: &out}
+		d.Examine(t.Context())
+		if found := strings.Contains(out.String(), "ok    agent") || strings.Contains(out.String(), "FAIL  agent"); found != (tt.want != "") || !strings.Contains(out.String(), tt.want) {
+			t.Errorf("%s: want %q in:\n%s", tt.name, tt.want, out.String())
+		}
+	}
+}
+
+func writeAt(t *testing.T, name, text string, at time.Time) {
+	t.Helper()
+	if err := errors.Join(os.WriteFile(name, []byte(text), 0o600), os.Chtimes(name, at, at)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -96,5 +98,28 @@ func (d *Doctor) connection(ctx context.Context, addresses, ca string) {
 			continue
 		}
 		d.ok("broker", u.Redacted()+" answers")
+	}
+}
+
+// startTime is how long an agent that has just started may take to connect.
+const startTime = 30 * time.Second
+
+// connected reports whether the agent itself is connected. Only the agent can tell whether the service accepts its credentials: a
+// connection of the doctor with them would end that of the agent.
+func (d *Doctor) connected() {
+	text, err := os.ReadFile(d.HealthFile)
+	health, healthErr := os.Stat(d.HealthFile)
+	if err != nil || healthErr != nil {
+		return // it has never run, or only its user may read the file
+	}
+	enrolled, err := os.Stat(d.CredentialsFile)
+	switch {
+	case err == nil && health.ModTime().Before(enrolled.ModTime()): // with other credentials
+	case strings.Contains(string(text), "connected=yes\n"):
+		d.ok("agent", "connected to the service when it last reported")
+	case time.Since(health.ModTime()) < startTime:
+	default:
+		d.fail("agent", "it is not connected to the service",
+			"journalctl -u yeolda-agent says why; if the broker rejects the credentials, they were revoked or replaced: enroll this machine again")
 	}
 }

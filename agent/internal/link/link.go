@@ -402,6 +402,7 @@ func (l *Link) connect(ctx context.Context, s *session, timeout time.Duration) e
 	if connack != nil && connack.ReasonCode >= 0x80 {
 		if rejectsIdentity(connack.ReasonCode) {
 			l.rejections++
+			return fmt.Errorf("the broker rejects the credentials (reason 0x%02X): they were revoked or replaced, or are of another service", connack.ReasonCode)
 		}
 		return fmt.Errorf("the broker rejected the connection with reason 0x%02X", connack.ReasonCode)
 	}
