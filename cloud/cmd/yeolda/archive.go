@@ -100,6 +100,10 @@ func (c *archiveRestoreCmd) Run(p *program) error {
 	if c.Database.URL != "" {
 		return errors.New("the archive holds a private database: unset YEOLDA_DATABASE_URL")
 	}
+	erasures, err := readErasures(c.Erasures, c.Erasures == "")
+	if err != nil {
+		return err
+	}
 	a, base, err := chooseBase(p, c.Archive, c.System, c.Until)
 	if err != nil {
 		return err
@@ -119,7 +123,7 @@ func (c *archiveRestoreCmd) Run(p *program) error {
 			return err
 		}
 		fmt.Fprintf(p.out, "restored until %s, within %s\n", last[postgres.WorkWrite].Format(time.RFC3339), time.Since(began).Round(time.Second))
-		return p.afterRestore(db, c.Erasures, c.Erasures == "")
+		return p.afterRestore(db, erasures)
 	})
 }
 

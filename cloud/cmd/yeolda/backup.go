@@ -70,7 +70,11 @@ type restoreCmd struct {
 // Run fills an empty database from a backup, completely or not at all, migrates its schema, and begins a rebuild, which
 // yeolda rebuild or the service completes.
 func (c *restoreCmd) Run(p *program) error {
-	err := p.withTool(asOwner(c.Database), "pg_restore", func(tool *exec.Cmd, db *postgres.DB) error {
+	erasures, err := readErasures(cmp.Or(c.Erasures, erasuresBeside(c.File)), c.Erasures == "")
+	if err != nil {
+		return err // afterwards it could not be repeated: the database would not be empty
+	}
+	err = p.withTool(asOwner(c.Database), "pg_restore", func(tool *exec.Cmd, db *postgres.DB) error {
 		have, _, err := postgres.SchemaVersions(p.ctx, db.Pool)
 		if err != nil {
 			return err
@@ -88,18 +92,13 @@ func (c *restoreCmd) Run(p *program) error {
 		return err
 	}
 	return p.withRawDatabase(asOwner(c.Database), func(db *postgres.DB) error { // only the owner moves sequences
-		return p.afterRestore(db, cmp.Or(c.Erasures, erasuresBeside(c.File)), c.Erasures == "")
+		return p.afterRestore(db, erasures)
 	})
 }
 
-// afterRestore makes the service erase the persons of a list again, which may be missing if it is optional, and begins a
-// rebuild.
-func (p *program) afterRestore(db *postgres.DB, list string, optional bool) error {
-	erasures, err := readErasures(list, optional)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(postgres.PutPendingErasures(p.ctx, db.Pool, erasures), beginRebuild(p.ctx, db))
+// afterRestore makes the service erase persons again, and begins a rebuild.
+func (p *program) afterRestore(db *postgres.DB, erasures []string) error {
+	err := errors.Join(postgres.PutPendingErasures(p.ctx, db.Pool, erasures), beginRebuild(p.ctx, db))
 	if err == nil {
 		fmt.Fprintln(p.out, "no new reservations are taken until yeolda rebuild, or the service, has read the payment provider's books")
 	}

@@ -86,6 +86,17 @@ func TestBackupAndRestore(t *testing.T) {
 	if left := rows(t, restored); len(left) != 0 {
 		t.Errorf("half a backup left %v", left)
 	}
+	for name, content := range map[string]string{"none": "", "other": "not a pseudonym\n"} { // before anything is restored
+		list := filepath.Join(t.TempDir(), name)
+		if content != "" {
+			if err := os.WriteFile(list, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, errOut, code := s.run("", "restore", file, "--erasures", list); code == 0 || !strings.Contains(errOut, list) {
+			t.Errorf("restored with a list of erasures that cannot be used: %d %s", code, errOut)
+		}
+	}
 	s.ok("restore", file)
 	got := rows(t, restored)
 	if len(got) < 20 || got["branch"] != 3 {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,11 +37,21 @@ func (p *program) keepErasures(db *postgres.DB, file string) error {
 	return os.Rename(file+".part", file)
 }
 
+// pseudonym matches a pseudonym of the audit log.
+var pseudonym = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
 // readErasures reads a list, which may be missing if it is optional.
 func readErasures(file string, optional bool) ([]string, error) {
 	content, err := os.ReadFile(file)
 	if optional && errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	return strings.Fields(string(content)), err
+	if err != nil {
+		return nil, err
+	}
+	persons := strings.Fields(string(content))
+	if slices.ContainsFunc(persons, func(person string) bool { return !pseudonym.MatchString(person) }) {
+		return nil, fmt.Errorf("%s is not a list of erasures", file)
+	}
+	return persons, nil
 }
