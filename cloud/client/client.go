@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/http/cookiejar"
 	"strings"
@@ -60,15 +61,23 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("yeolda: %d %s: %s (request %s)", e.HTTP, e.Type, e.Message, e.RequestID)
 }
 
-// doer returns answers that are not a success as errors.
+// doer returns answers that are not a success as errors, and those that are not of a Yeolda service, such as the page of a proxy.
 type doer struct{ http http.Client }
 
 func (d *doer) Do(r *http.Request) (*http.Response, error) {
 	answer, err := d.http.Do(r)
-	if err != nil || answer.StatusCode/100 == 2 {
-		return answer, err
+	if err != nil {
+		return nil, err
+	}
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")) // an invalid one is none
+	foreign := answer.StatusCode != http.StatusNoContent && (kind == "" || kind == "text/html" || kind == "text/plain")
+	if answer.StatusCode/100 == 2 && !foreign {
+		return answer, nil
 	}
 	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode/100 == 2 {
+		return nil, fmt.Errorf("the answer of %s is of type %q: it is not a Yeolda service", r.URL.Host, kind)
+	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxErrorBody))
 	if err != nil {
 		return nil, err

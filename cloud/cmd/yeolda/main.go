@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	_ "time/tzdata" // time zones of branches, on machines without a database of zones
@@ -79,8 +80,13 @@ type exited int
 // run is the program; it returns the exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) (code int) {
 	defer func() {
-		if e, ok := recover().(exited); ok {
-			code = int(e)
+		switch found := recover().(type) {
+		case nil:
+		case exited:
+			code = int(found)
+		default: // of a command: it must not look like success
+			fmt.Fprintf(errOut, "yeolda: internal error: %v\n%s", found, debug.Stack())
+			code = exitFailed
 		}
 	}()
 	config.IgnoreEmpty()

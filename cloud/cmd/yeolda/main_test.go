@@ -330,3 +330,16 @@ func TestHealthcheckCommand(t *testing.T) {
 		t.Errorf("without a service: exit code %d %s, want 1 and a message", code, errOut)
 	}
 }
+
+// defect is a writer with a defect.
+type defect struct{}
+
+func (defect) Write([]byte) (int, error) { panic("a defect") }
+
+// TestPanicIsAFailure checks that a command that ends with a panic does not look like one that succeeded.
+func TestPanicIsAFailure(t *testing.T) {
+	var stderr bytes.Buffer
+	if code := run(t.Context(), []string{"version"}, nil, defect{}, &stderr); code != exitFailed || !strings.Contains(stderr.String(), "internal error: a defect") {
+		t.Errorf("got exit code %d and %q, want %d and the defect", code, stderr.String(), exitFailed)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -65,8 +66,13 @@ type exited int
 // run is the program; it returns the exit code.
 func run(ctx context.Context, args []string, out, errOut io.Writer) (code int) {
 	defer func() {
-		if e, ok := recover().(exited); ok {
-			code = int(e)
+		switch found := recover().(type) {
+		case nil:
+		case exited:
+			code = int(found)
+		default: // of a command: it must not look like success
+			fmt.Fprintf(errOut, "yeoldactl: internal error: %v\n%s", found, debug.Stack())
+			code = exitFailed
 		}
 	}()
 	var given cli

@@ -7,6 +7,8 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -143,4 +145,28 @@ func TestCommands(t *testing.T) {
 		nowhere := shell{T: t, url: "http://127.0.0.1:1", token: all}
 		nowhere.fails(1, `connection refused`, "branches")
 	})
+}
+
+// defect is a writer with a defect.
+type defect struct{}
+
+func (defect) Write([]byte) (int, error) { panic("a defect") }
+
+// TestPanicIsAFailure checks that a command that ends with a panic does not look like one that succeeded.
+func TestPanicIsAFailure(t *testing.T) {
+	var stderr bytes.Buffer
+	if code := run(t.Context(), []string{"version"}, defect{}, &stderr); code != exitFailed || !strings.Contains(stderr.String(), "internal error: a defect") {
+		t.Errorf("got exit code %d and %q, want %d and the defect", code, stderr.String(), exitFailed)
+	}
+}
+
+// TestOtherServer checks that the page of another server is an error, and not an empty list.
+func TestOtherServer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>hello</html>")) }))
+	t.Cleanup(server.Close)
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"--url", server.URL, "branches"}, &stdout, &stderr)
+	if code != exitFailed || !strings.Contains(stderr.String(), "not a Yeolda service") || strings.Contains(stderr.String(), "goroutine") {
+		t.Errorf("got exit code %d and %q, want %d and that it is another service", code, stderr.String(), exitFailed)
+	}
 }
