@@ -5,8 +5,9 @@ import { Availability, type Lookup } from "../src/booking/slots";
 import { clockOf, dateOf, inZone, parseDate, parseMinute, parseStoredEnd, slotOf, wire } from "../src/booking/time";
 import { bankChoices } from "../src/console/banks";
 import { pages } from "../src/console/pages";
-import { button } from "../src/console/parts";
-import { NetworkError } from "../src/core/api";
+import { button, explain } from "../src/console/parts";
+import { speakIn } from "../src/console/text";
+import { ApiError, NetworkError } from "../src/core/api";
 import { difference, hunks } from "../src/core/diff";
 import { append, each, h, match, mount, when } from "../src/core/dom";
 import { resource } from "../src/core/resource";
@@ -621,6 +622,17 @@ test("a list of banks that does not arrive is a message, and the next one is ask
   window.fetch = ask;
   removeEventListener("unhandledrejection", note);
   equal([unhandled.length, none(), some()], [0, [], [{ value: "88", text: "신한" }]]);
+});
+
+test("the English console explains a refusal in English", async () => {
+  await speakIn("en");
+  const refusal = (message: string) => explain(new ApiError(400, "IllegalArguemntError", null, message));
+  equal(["아이디 또는 비밀번호가 올바르지 않습니다.", "한도 초과"].map(refusal), [
+    "The ID or the password is wrong.",
+    "The request was refused. (한도 초과)",
+  ]);
+  await speakIn("ko");
+  equal(refusal("한도 초과"), "한도 초과");
 });
 
 void report();

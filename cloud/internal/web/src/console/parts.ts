@@ -4,7 +4,7 @@ import { ApiError, NetworkError } from "../core/api";
 import { append, type Child, h, match } from "../core/dom";
 import type { Resource } from "../core/resource";
 import { effect, type Readable, type Signal, scope, signal, untracked } from "../core/signal";
-import { english, type TextKey, t, weekdayText } from "./text";
+import { english, errorText, type TextKey, t, weekdayText } from "./text";
 
 export type Kind = "primary" | "soft" | "plain" | "danger";
 
@@ -247,15 +247,14 @@ export function fetched<T>(source: Resource<T>, view: (data: Readable<T>) => Chi
   );
 }
 
-/** The text of an error. Without a text in the page's language it is the service's own, which is Korean. */
+/** The text of an error. Without a text in the page's language, as for those of the payment provider, it is Korean. */
 export function explain(error: unknown): string {
   if (error instanceof NetworkError) return t("networkFailed");
   if (!(error instanceof ApiError)) throw error;
   if (error.status === 429) return t("tooMany");
   if (english()) {
-    const field = fieldError(error.message);
-    if (field) return field;
-    return `${byType[error.type]?.() ?? t("refused")}${error.message ? ` (${error.message})` : ""}`;
+    const said = errorText(error.message) ?? fieldError(error.message);
+    return said ?? `${t("refused")}${error.message ? ` (${error.message})` : ""}`;
   }
   return error.message || t("serverFailed");
 }
@@ -274,18 +273,6 @@ function fieldError(message: string): string | undefined {
   const text = t(problem, { field });
   return day ? `${weekdayText("일월화수목금토".indexOf(day))}: ${text}` : text;
 }
-
-const byType: Record<string, () => string> = {
-  ResourceAlreadyExistException: () => t("errTaken"),
-  ResourceTimeOutException: () => t("errHoldOver"),
-  SettingConflictException: () => t("errConflict"),
-  AuthorizationException: () => t("errScope"),
-  AuthorizationError: () => t("errRole"),
-  ResourceNotFoundException: () => t("errNotFound"),
-  ConfirmationRequired: () => t("errConfirm"),
-  DeviceUnavailableException: () => t("errDevice"),
-  InternalServerError: () => t("serverFailed"),
-};
 
 /** An action that shows its failure in place and returns whether it succeeded. */
 export function attempt(): {

@@ -9,10 +9,19 @@ export type TextKey = keyof Texts;
 
 const tables: Partial<Record<Language, Texts>> = { ko: { ...ko, brand: brandKo } };
 
+let errors: Record<string, string> = {};
+
+/** The English text of a message of the service, if it has one. */
+export const errorText = (message: string): string | undefined => errors[message];
+
 /** Loads the texts of a language. Without a network the page stays Korean, whose texts are built in. */
 export async function speakIn(next: Language): Promise<void> {
   try {
-    if (next === "en") tables.en ??= { ...(await import("../locales/console-en")).en, brand: brandEn };
+    if (next === "en") {
+      const texts = await import("../locales/console-en");
+      tables.en ??= { ...texts.en, brand: brandEn };
+      errors = texts.errors;
+    }
   } catch {
     next = "ko";
   }

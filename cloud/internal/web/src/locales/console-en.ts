@@ -2,6 +2,8 @@
 
 import type { Texts } from "./console-ko";
 
+export { errors } from "./errors-en";
+
 export const en: Texts = {
   brand: "Yeolda",
   console: "Console",
@@ -257,13 +259,7 @@ export const en: Texts = {
   serverFailed: "Something went wrong. Please try again.",
   tooMany: "Too many requests. Please try again in a while.",
   refused: "The request was refused.",
-  errTaken: "That time is already taken.",
-  errHoldOver: "The hold has run out.",
-  errConflict: "This collides with another change.",
-  errScope: "You have no access to this branch.",
-  errRole: "Your account may only look.",
   errNotFound: "Not found.",
-  errDevice: "The branch's device does not answer.",
   won: "₩{n}",
   minutes: "{n} min",
   hours: "{n} h",
@@ -1366,7 +1362,6 @@ export const en: Texts = {
   confirmTitle: "Confirm that it is you",
   confirmText: "Refunds, exports and PINs need a confirmation.",
   confirmIdentity: "Confirm",
-  errConfirm: "Confirm that it is you first.",
   passwordNow: "Current password",
   passwordChanged: "The password is changed. Other devices are logged out.",
   totpText: "Logging in also asks for a code of an authenticator app.",
