@@ -362,10 +362,13 @@ func TestWebPurchase(t *testing.T) {
 		p.look("timetable-chosen", desktop)
 		p.tabTo("원 예약하기")
 		p.keys(kb.Enter)
+		const atHeading = `document.activeElement.matches("h1")`
 		p.see("이렇게 예약할까요?")
+		p.wait("the focus on the heading", atHeading)
 		p.tabTo("예약하고 결제하기")
 		p.keys(kb.Enter)
 		p.see("누구 이름으로 예약할까요?")
+		p.wait("the focus on the heading", atHeading)
 		p.tabTo("이름")
 		p.keys("김자판")
 		p.keys(kb.Tab)

@@ -8,6 +8,7 @@ import { pages } from "../src/console/pages";
 import { button, explain } from "../src/console/parts";
 import { speakIn } from "../src/console/text";
 import { ApiError, NetworkError } from "../src/core/api";
+import { arriveAt } from "../src/core/arrival";
 import { difference, hunks } from "../src/core/diff";
 import { append, each, h, match, mount, when } from "../src/core/dom";
 import { resource } from "../src/core/resource";
@@ -633,6 +634,33 @@ test("the English console explains a refusal in English", async () => {
   ]);
   await speakIn("ko");
   equal(refusal("한도 초과"), "한도 초과");
+});
+
+test("a new screen's heading gets the focus, also if it comes late, but not from the user", async () => {
+  const main = document.body.appendChild(h("main", null));
+  const heading = () => h("h1", { tabindex: -1 }, "title");
+  const turn = () => new Promise((done) => setTimeout(done));
+  const screens: [name: string, soon: boolean, busy: boolean, want: string][] = [
+    ["at once", true, false, "H1"],
+    ["late", false, false, "H1"],
+    ["late, and the user types", false, true, "INPUT"],
+  ];
+  for (const [name, soon, busy, want] of screens) {
+    const field = h("input", null);
+    main.replaceChildren(field);
+    (document.activeElement as HTMLElement | null)?.blur();
+    const [, dispose] = scope(() => {
+      if (soon) main.append(heading());
+      arriveAt(main);
+    });
+    await turn();
+    if (busy) field.focus();
+    if (!soon) main.append(h("section", null, heading()));
+    await turn();
+    equal(document.activeElement?.tagName, want, name);
+    dispose();
+  }
+  main.remove();
 });
 
 void report();

@@ -1,6 +1,7 @@
 // The frame of every screen: the current place, the navigation, and whether the data is live.
 
 import { api } from "../core/api";
+import { arriveAt } from "../core/arrival";
 import { brandLogo } from "../core/brand";
 import { now, whileSeen } from "../core/clock";
 import { append, type Child, h, when } from "../core/dom";
@@ -8,7 +9,7 @@ import type { Schemas } from "../core/interface";
 import { language } from "../core/language";
 import { resource } from "../core/resource";
 import { again, go } from "../core/router";
-import { onCleanup, signal } from "../core/signal";
+import { signal } from "../core/signal";
 import { type Alert, alertText, byUrgency, openAlerts } from "./alerts";
 import { type Icon, icon } from "./icons";
 import { connection, gather, overhear, watchAll } from "./live";
@@ -54,7 +55,12 @@ const inBar = 4;
 /** The places that the role has. */
 const mine = (): Place[] => places.filter((p) => hasScreen(p.screen));
 
-let first = true;
+let arrived = false; // the browser scrolls and focuses the first screen itself
+
+/** Counts a screen without a frame as the first one, such as the login. */
+export function leaveFrame(): void {
+  arrived = true;
+}
 
 /** Wraps a screen with or without a branch. */
 export function frame(branch: string | undefined, current: string, screen: () => Child): Child {
@@ -62,7 +68,8 @@ export function frame(branch: string | undefined, current: string, screen: () =>
   closeDialogs();
   const main = h("main", { id: "main", tabindex: -1 });
   append(main, screen());
-  arriveAt(main);
+  if (arrived) arriveAt(main);
+  arrived = true;
   const home = branch ?? homeBranch() ?? "";
   return [
     h(
@@ -85,21 +92,6 @@ export function frame(branch: string | undefined, current: string, screen: () =>
       bar(home, current),
     ),
   ];
-}
-
-/** Scrolls a new screen to its top and moves the focus to its heading. */
-function arriveAt(main: HTMLElement): void {
-  if (first) {
-    first = false;
-    return;
-  }
-  let alive = true;
-  onCleanup(() => (alive = false));
-  queueMicrotask(() => {
-    if (!alive) return;
-    scrollTo(0, 0);
-    main.querySelector("h1")?.focus({ preventScroll: true });
-  });
 }
 
 const address = (branch: string, screen: string) => `/console/${branch}/${screen}`;

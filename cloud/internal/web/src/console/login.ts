@@ -7,6 +7,7 @@ import { language } from "../core/language";
 import { passkeysWork } from "../core/passkey";
 import { again, go, query } from "../core/router";
 import { signal } from "../core/signal";
+import { leaveFrame } from "./frame";
 import { attempt, button, closeDialogs, field, input } from "./parts";
 import { withPasskey } from "./passkeys";
 import { identify } from "./session";
@@ -20,6 +21,7 @@ const next = (): string => {
 
 export function loginScreen(): Child {
   closeDialogs();
+  leaveFrame();
   document.title = `${t("login")} | ${t("console")}`;
   const [id, password, code] = [signal(""), signal(""), signal("")];
   const needsCode = signal(false);

@@ -1,10 +1,11 @@
 // The frame of all screens: back button, language, network state, company.
 
+import { arriveAt } from "../core/arrival";
 import { append, type Child, h, when } from "../core/dom";
 import { clicks } from "../core/form";
 import { language } from "../core/language";
 import { resource } from "../core/resource";
-import { onCleanup, signal } from "../core/signal";
+import { signal } from "../core/signal";
 import { backArrow, mark } from "./icons";
 import { buying } from "./purchase";
 import { seller } from "./seller";
@@ -23,23 +24,9 @@ export function frame(screen: () => Child): Child {
   seller.set(null);
   const main = h("main", { id: "main", tabindex: -1 });
   append(main, screen());
-  arriveAt(main);
+  if (arrived) arriveAt(main);
+  arrived = true;
   return [h("a", { class: "skip", href: "#main" }, t("skip")), header(), offlineBanner(), main, footer()];
-}
-
-/** Scrolls to the top of a new screen and focuses its heading. */
-function arriveAt(main: HTMLElement): void {
-  if (!arrived) {
-    arrived = true;
-    return;
-  }
-  let alive = true;
-  onCleanup(() => (alive = false));
-  queueMicrotask(() => {
-    if (!alive) return;
-    scrollTo(0, 0);
-    main.querySelector("h1")?.focus({ preventScroll: true });
-  });
 }
 
 function header(): Child {

@@ -138,7 +138,7 @@ function deposit(m: Mine): Child {
   return [
     h("p", { class: "wait" }, () => t("dueLeft", { time: countdown(due - time()) })),
     facts([
-      [t("labelBank"), r.virtualaccountBankName ?? ""],
+      [t("labelBank"), r.virtualaccountBankName ? h("span", { lang: "ko" }, r.virtualaccountBankName) : ""],
       [t("labelAccount"), r.virtualaccountAccountNumber ?? ""],
       [t("labelAmount"), won(r.amount)],
     ]),

@@ -306,7 +306,7 @@ function waiting(found: Readable<Found>): Child {
     h(
       "div",
       { class: "account" },
-      h("p", { class: "dim" }, r.virtualaccountBankName ?? ""),
+      h("p", { class: "dim", lang: "ko" }, r.virtualaccountBankName ?? ""),
       h("p", { class: "number" }, r.virtualaccountAccountNumber ?? ""),
       copyButton(t("copy"), r.virtualaccountAccountNumber ?? ""),
     ),
