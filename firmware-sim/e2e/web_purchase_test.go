@@ -394,6 +394,32 @@ func TestWebPurchase(t *testing.T) {
 		}
 	})
 
+	story("in colours of the system", func(t *testing.T, p *page) {
+		p.media("forced-colors", "active")
+		differ := func(what, chosen, other string) {
+			t.Helper()
+			p.wait(what, `document.querySelector(`+quoted(chosen)+`)`)
+			if value[bool](p, `(of => of(`+quoted(chosen)+`) === of(`+quoted(other)+`))(q => getComputedStyle(document.querySelector(q)).backgroundColor)`) {
+				t.Errorf("%s looks like one that is not chosen", what)
+			}
+		}
+		p.open("/b/gangnam/" + tomorrow() + "?room=5")
+		p.see("몇 시에 시작할까요?")
+		value[bool](p, `(document.querySelector("dialog .starts .chip:not(:disabled)").click(), true)`)
+		differ("the hour", ".hours [aria-pressed=true]", ".hours [aria-pressed=false]")
+		differ("the start", ".starts [aria-pressed=true]", ".starts [aria-pressed=false]")
+		differ("the length", ".lengths [aria-pressed=true]", ".lengths [aria-pressed=false]")
+		if value[string](p, `getComputedStyle(document.querySelector("dialog .actions .button")).borderTopStyle`) != "solid" {
+			t.Error("the button has no border")
+		}
+		p.on(desktop).open("/b/gangnam/" + tomorrow())
+		p.wait("the timetable", `document.querySelector("td.free[tabindex='0']")`)
+		value[bool](p, `(document.querySelector("td[tabindex='0']").focus(), true)`)
+		p.keys(kb.ArrowRight)
+		p.keys(kb.Enter)
+		differ("the slot", "td.selected", "td.free:not(.selected)")
+	})
+
 	story("with letters twice as large", func(t *testing.T, p *page) {
 		for _, path := range []string{"/", "/b/gangnam", "/b/gangnam/" + tomorrow(), "/b/hongdae/" + tomorrow() + "/1/1000-1100", "/login", "/terms"} {
 			p.open(path)
