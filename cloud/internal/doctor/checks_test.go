@@ -304,6 +304,35 @@ func TestDoctorOnCallbacksAndZones(t *testing.T) {
 	c.says(t, "FAIL", `the time zone "Asia/Soul"`, "update branch set time_zone")
 }
 
+// TestDoctorOnGrantKeys restores a backup from before a rotation: the agent has keys that the database lacks.
+func TestDoctorOnGrantKeys(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := db.Pool.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`insert into branch (code, time_zone) values ('gangnam', $1)`, "Asia/Seoul")
+	exec(`insert into agent_credential (username, branch_id, secret_hash, active, report) select 'agent-gangnam', id, '', true, $1 from branch`, `{"keyEpoch": 2}`)
+	c := newClinic(t, nil)
+	found := func() string {
+		t.Helper()
+		if err := c.examineBranches(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+		return c.text()
+	}
+	if text := found(); !strings.Contains(text, "FAIL branch: gangnam opens no door") || !strings.Contains(text, "yeolda agent enroll gangnam --replace") {
+		t.Errorf("got %q, want that the agent has later keys", text)
+	}
+	exec(`insert into grant_key_list (epoch, keys, signature) values (1, '{k}', ''), (2, '{k}', $1)`, "")
+	if text := found(); strings.Contains(text, "opens no door") {
+		t.Errorf("got %q, want nothing about keys that the database has", text)
+	}
+}
+
 func TestDoctorOnPartitions(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -173,6 +173,11 @@ func (d *exam) examineBranches(ctx context.Context, db *postgres.DB) error {
 		} else if !b.Online {
 			complain("is offline, last seen "+when(b.SeenAt), "look at the agent there: yeolda-agent doctor")
 		}
+		if b.Ahead {
+			well = false
+			d.fail(subject, b.Code+" opens no door: its agent uses grant keys that this database lacks, as after the restoration of a backup from before they were rotated",
+				"restore a later backup, or enroll each Pi again: yeolda agent enroll "+b.Code+" --replace USERNAME")
+		}
 		if len(b.Unpriced) > 0 {
 			complain(fmt.Sprintf("has rooms without a price: %v", b.Unpriced), "customers cannot reserve them; set prices in the branch file")
 		}

@@ -91,6 +91,7 @@ type BranchDiagnosis struct {
 	Zone     string
 	Agents   int  // credentials that may connect
 	Online   bool // an agent is connected
+	Ahead    bool // the active agent uses later grant keys than the database has: it accepts nothing
 	SeenAt   time.Time
 	PINs     map[string][]byte // sealed, by device
 	Rooms    []int             // numbers of the enabled ones
@@ -102,6 +103,8 @@ func DiagnoseBranches(ctx context.Context, q Querier) ([]BranchDiagnosis, error)
 	rows, err := q.Query(ctx, `
 		select b.code, b.time_zone, (select count(*) from agent_credential a where a.branch_id = b.id and a.revoked_at is null),
 		       coalesce(i.online, false), i.seen_at,
+		       exists (select from agent_credential a where a.branch_id = b.id and a.active and a.revoked_at is null
+		         and (a.report ->> 'keyEpoch')::numeric > (select coalesce(max(epoch), 0) from grant_key_list)),
 		       array(select device from door_pin p where p.branch_id = b.id order by device),
 		       array(select pin from door_pin p where p.branch_id = b.id order by device),
 		       array(select no from room r where r.branch_id = b.id and r.enabled order by no),
@@ -116,7 +119,7 @@ func DiagnoseBranches(ctx context.Context, q Querier) ([]BranchDiagnosis, error)
 			devices []string
 			pins    [][]byte
 		)
-		err = row.Scan(&d.Code, &d.Zone, &d.Agents, &d.Online, &seen, &devices, &pins, &d.Rooms, &d.Unpriced)
+		err = row.Scan(&d.Code, &d.Zone, &d.Agents, &d.Online, &seen, &d.Ahead, &devices, &pins, &d.Rooms, &d.Unpriced)
 		d.SeenAt, d.PINs = value(seen), map[string][]byte{}
 		for i, device := range devices {
 			d.PINs[device] = pins[i]
