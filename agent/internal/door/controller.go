@@ -109,7 +109,7 @@ func (c *Controller) Ask(m protocol.Ask) {
 		return
 	}
 	if r.nonce == "" || now.Sub(r.claimedAt) > protocol.GrantAge {
-		r.nonce, r.claimedAt = protocol.NewNonce(), now
+		r.nonce, r.replaced, r.claimedAt = protocol.NewNonce(), r.nonce, now
 		r.expires = now.Add(protocol.ResultTTL)
 	}
 	claim, life := protocol.Claim{RequestID: m.RequestID, Nonce: r.nonce}, protocol.GrantAge-now.Sub(r.claimedAt)
@@ -118,7 +118,8 @@ func (c *Controller) Ask(m protocol.Ask) {
 }
 
 // Grant checks a grant and drives the doors it names, at most once per nonce. A grant for a nonce that the agent does not have
-// gets the outcome unknown: an earlier run of the agent may have driven the line. If the agent does not have the doors, the
+// gets the outcome unknown: an earlier run of the agent may have driven the line. One for a claim that a later one has replaced is
+// dropped, so that the guest does not wait for a result on a slow connection. If the agent does not have the doors, the
 // grant belongs to another agent and is ignored.
 func (c *Controller) Grant(m protocol.Grant) {
 	now := time.Now() // before the signature is verified, which takes time too
@@ -135,8 +136,13 @@ func (c *Controller) Grant(m protocol.Grant) {
 		return
 	}
 	if r == nil || r.nonce != m.Nonce {
+		replaced := r != nil && r.replaced == m.Nonce
 		c.mu.Unlock()
-		c.reportUnknown(m)
+		if replaced {
+			c.reportUnused(m, protocol.Dropped, "the grant arrived after its claim had been replaced")
+		} else {
+			c.reportUnused(m, protocol.Unknown, "the nonce is unknown; the agent may have restarted")
+		}
 		return
 	}
 	if r.decided {
@@ -181,14 +187,14 @@ func (c *Controller) verify(m protocol.Grant) error {
 	return nil
 }
 
-// reportUnknown answers a grant whose nonce the agent does not have.
-func (c *Controller) reportUnknown(m protocol.Grant) {
-	c.config.Logger.Debug("grant for an unknown nonce", "request", m.RequestID)
+// reportUnused answers a grant whose nonce is not that of the present claim.
+func (c *Controller) reportUnused(m protocol.Grant, outcome protocol.Outcome, detail string) {
+	c.config.Logger.Debug("grant not used", "request", m.RequestID, "reason", detail)
 	if !c.hasAll(m.Doors) {
 		return
 	}
 	for _, device := range m.Doors {
-		c.send([]protocol.Result{{RequestID: m.RequestID, Nonce: m.Nonce, Device: device, Outcome: protocol.Unknown, Detail: "the nonce is unknown; the agent may have restarted"}})
+		c.send([]protocol.Result{{RequestID: m.RequestID, Nonce: m.Nonce, Device: device, Outcome: outcome, Detail: detail}})
 	}
 }
 

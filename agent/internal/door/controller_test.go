@@ -272,9 +272,28 @@ func TestLostClaimIsReplaced(t *testing.T) {
 		b.controller.Grant(grant(fresh, time.Second, "room_1"))
 		b.wantResult(protocol.Opened)
 		b.controller.Grant(grant(lost, time.Second, "room_1"))
-		b.wantResult(protocol.Unknown)
+		b.wantResult(protocol.Dropped)
 		time.Sleep(time.Minute)
 		b.wantPulses(time.Second)
+	})
+}
+
+// TestSlowConnectionDropsTheGrant covers a connection on which the grant arrives after an ask has replaced its claim: the cloud, which
+// grants one claim only, learns at once that nothing was driven.
+func TestSlowConnectionDropsTheGrant(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		request := b.newRequest()
+		granted := b.claim(request)
+		time.Sleep(protocol.GrantAge + time.Millisecond)
+		b.claim(request)
+		b.controller.Grant(grant(granted, time.Second, "room_1"))
+		if r := b.wantResult(protocol.Dropped); r.Nonce != granted.Nonce {
+			t.Errorf("got nonce %s, want that of the grant", r.Nonce)
+		}
+		time.Sleep(time.Minute)
+		b.wantPulses()
 	})
 }
 
