@@ -184,7 +184,8 @@ export function draggable(
   };
 
   const key = (e: KeyboardEvent) => {
-    if (e.key === "Escape" && (press?.dragging || ghost.peek()?.block)) {
+    // In the form that a drag has opened, the key closes the form.
+    if (e.key === "Escape" && (press?.dragging || (ghost.peek()?.block && !document.querySelector("dialog[open]")))) {
       e.preventDefault();
       e.stopPropagation();
       end();
