@@ -117,6 +117,7 @@ func TestConsoleAccounts(t *testing.T) {
 		m.wait("one session", `document.querySelectorAll("main tbody tr").length === 1`)
 		e.press("장치")
 		e.see("로그인이 끝났어요", "관리자 로그인")
+		e.wait("the focus on the ID", `document.activeElement.id === "id"`)
 		e.survey("console-session-over")
 		e.on(desktop).logInto("gangnam-manager", "gangnam-demo")
 		e.at("/console/gangnam/devices")

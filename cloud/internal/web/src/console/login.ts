@@ -53,6 +53,8 @@ export function loginScreen(): Child {
     busy.set(false);
     if (!ok) document.querySelector<HTMLElement>(needsCode.peek() ? "#code" : "#password")?.focus();
   };
+  // The attribute autofocus counts only in a new document, not when a session ends.
+  queueMicrotask(() => document.querySelector<HTMLElement>("#id")?.focus());
   const other = language.peek() === "ko" ? "en" : "ko";
   return h(
     "main",
