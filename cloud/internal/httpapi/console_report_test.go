@@ -179,6 +179,15 @@ func TestOccupancy(t *testing.T) {
 			t.Errorf("by %s: %d rows, %d of %d minutes, %d won", by, len(rows), sold, sellable, amount)
 		}
 	}
+	_, _, before := sum(read(c.Manager, "branch=gangnam&from="+day+"&to="+until+"&by=room"))
+	if _, err := s.DB.Pool.Exec(t.Context(), `
+		insert into money_entry (source, reservation_id, branch_id, order_id, kind, won, at)
+		select 'part', id, branch_id, order_id, 'refunded', -1000, now() from reservation where state = 'DONE' order by id limit 1`); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, after := sum(read(c.Manager, "branch=gangnam&from="+day+"&to="+until+"&by=room")); after != before-1000 {
+		t.Errorf("%d won after a refund of 1,000, want %d", after, before-1000)
+	}
 	if rows := read(c.HQ, "from="+day+"&to="+day+"&by=room"); !slices.ContainsFunc(rows, func(r row) bool { return r.Key == "gangnam/1" && r.SoldMinutes == sold }) {
 		t.Errorf("of all branches: %+v", rows)
 	}

@@ -107,13 +107,15 @@ type SoldTime struct {
 	Room   int
 	Start  time.Time
 	End    time.Time // real
-	Amount int
+	Amount int       // won that were kept
 }
 
 // SoldTimes returns the stays of a branch that are confirmed and overlap a window.
 func SoldTimes(ctx context.Context, q Querier, branch int, from, until time.Time) ([]SoldTime, error) {
 	rows, err := q.Query(ctx, `
-		select m.no, r.start_at, r.end_at, coalesce(r.amount, 0) from reservation r join room m on m.id = r.room_id
+		select m.no, r.start_at, r.end_at, coalesce(r.amount, 0) + coalesce(
+		       (select sum(e.won) from money_entry e where e.reservation_id = r.id and e.kind in ('refunded', 'outside')), 0)
+		from reservation r join room m on m.id = r.room_id
 		where r.branch_id = $1 and r.state = 'DONE' and r.start_at > $2::timestamptz - interval '5 hours' and r.start_at < $3 and r.end_at > $2
 		order by r.start_at`, branch, from, until)
 	if err != nil {
