@@ -1,17 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/yeolda/yeolda/protocol"
@@ -71,7 +71,7 @@ func (c *agentReleaseSignCmd) Run(p *program) error {
 		if _, ok := update.For(architecture); ok {
 			return fmt.Errorf("there are two packages for %s", architecture)
 		}
-		hash, err := fileHash(file)
+		hash, err := packageHash(file)
 		if err != nil {
 			return err
 		}
@@ -103,12 +103,39 @@ func packageName(file string) (version, architecture string, err error) {
 	return parts[1], parts[2], nil
 }
 
-func fileHash(name string) (string, error) {
-	f, err := os.Open(name)
+// packageHash returns the hash of a package. A file that is none, such as the part that an interrupted copy has left, must not be
+// signed: every agent of the first wave would fetch it.
+func packageHash(name string) (string, error) {
+	content, err := os.ReadFile(name)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.New()
-	_, err = io.Copy(sum, f)
-	return hex.EncodeToString(sum.Sum(nil)), errors.Join(err, f.Close())
+	if !wholePackage(content) {
+		return "", fmt.Errorf("%s is not a complete Debian package", name)
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// wholePackage reports whether content is an archive of the format ar, as every Debian package, that contains its members to the end.
+func wholePackage(content []byte) bool {
+	const header, sizeAt, sizeEnd = 60, 48, 58
+	rest, ok := bytes.CutPrefix(content, []byte("!<arch>\n"))
+	if !ok || len(rest) == 0 {
+		return false
+	}
+	for len(rest) > 0 {
+		if len(rest) < header {
+			return false
+		}
+		size, err := strconv.Atoi(strings.TrimSpace(string(rest[sizeAt:sizeEnd])))
+		if err != nil || size < 0 || size > len(rest)-header {
+			return false
+		}
+		rest = rest[header+size:]
+		if size%2 == 1 { // members begin at even places
+			rest = bytes.TrimPrefix(rest, []byte("\n"))
+		}
+	}
+	return true
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +18,7 @@ func TestAgentReleaseCommands(t *testing.T) {
 	dir := t.TempDir()
 	key, arm, amd := filepath.Join(dir, "key"), filepath.Join(dir, "yeolda-agent_1.2.0_arm64.deb"), filepath.Join(dir, "yeolda-agent_1.2.0_amd64.deb")
 	for _, file := range []string{arm, amd} {
-		if err := os.WriteFile(file, []byte(file), 0o600); err != nil {
+		if err := os.WriteFile(file, debianPackage(file), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,8 +54,10 @@ func TestAgentReleaseCommands(t *testing.T) {
 	}
 	misnamed := filepath.Join(dir, "agent.deb")
 	later := filepath.Join(dir, "yeolda-agent_1.3.0_arm64.deb")
-	for _, file := range []string{misnamed, later} {
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
+	part, empty := filepath.Join(dir, "yeolda-agent_1.4.0_arm64.deb"), filepath.Join(dir, "yeolda-agent_1.5.0_arm64.deb")
+	whole := debianPackage("later")
+	for file, content := range map[string][]byte{misnamed: whole, later: whole, part: whole[:len(whole)-2], empty: nil} {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,10 +66,21 @@ func TestAgentReleaseCommands(t *testing.T) {
 		"a key that is none":       {"agent", "release", "sign", "--key", arm, arm},
 		"a package without a name": {"agent", "release", "sign", "--key", key, misnamed},
 		"two versions":             {"agent", "release", "sign", "--key", key, arm, later},
+		"part of a package":        {"agent", "release", "sign", "--key", key, part},
+		"an empty file":            {"agent", "release", "sign", "--key", key, empty},
 		"one package twice":        {"agent", "release", "sign", "--key", key, arm, arm},
 	} {
 		if _, errOut, code := s.run("", args...); code != 1 || errOut == "" {
 			t.Errorf("%s: exit code %d, %q, want 1 and a reason", name, code, errOut)
 		}
 	}
+}
+
+// debianPackage returns an archive as that of a Debian package, with one member.
+func debianPackage(content string) []byte {
+	text := fmt.Sprintf("!<arch>\n%-16s%-12d%-6d%-6d%-8s%-10d`\n%s", "debian-binary", 0, 0, 0, "100644", len(content), content)
+	if len(content)%2 == 1 {
+		text += "\n"
+	}
+	return []byte(text)
 }

@@ -41,6 +41,8 @@ func (c *agentRolloutCmd) Run(p *program) error {
 			return errors.New("a rollout is in progress; see yeolda agent rollout")
 		case errors.Is(err, rollout.ErrInvalid):
 			return errors.New("invalid version, waves (percentages that rise to 100) or settle time (5s to 1h)")
+		case errors.Is(err, rollout.ErrNone):
+			return errors.New("no rollout is in progress; see yeolda agent rollout")
 		case errors.Is(err, rollout.ErrNotStopped):
 			return errors.New("the last rollout was not stopped, or every agent of it failed; see yeolda agent rollout")
 		case err != nil:

@@ -132,6 +132,8 @@ func (c *agentSettingsReplaceCmd) Run(p *program) error {
 		switch {
 		case errors.Is(err, rollout.ErrOpen):
 			return errors.New("a rollout is in progress; see yeolda agent rollout")
+		case errors.Is(err, rollout.ErrInvalid):
+			return errors.New("invalid text to replace (1 byte or more), waves (percentages that rise to 100) or settle time (5s to 1h)")
 		case errors.Is(err, rollout.ErrUnchanged):
 			return errors.New("no active agent has settings in use that contain this text")
 		case err != nil:

@@ -37,7 +37,10 @@ func (c *verifyCmd) Run(p *program) error {
 	}
 	began := time.Now()
 	report := proof.Report{At: began.UTC().Truncate(time.Millisecond)}
-	for _, check := range []func() (proof.Rule, error){v.contention, v.replay, v.lateDeposit} {
+	for i, check := range []func() (proof.Rule, error){v.contention, v.replay, v.lateDeposit} {
+		if i == 2 {
+			fmt.Fprintf(p.err, "waiting until a virtual account ends, which takes ten minutes unless the deployment has another YEOLDA_DEPOSIT_DUE\n")
+		}
 		rule, err := check()
 		if err != nil {
 			return fmt.Errorf("%s: %w", rule.ID, err)
