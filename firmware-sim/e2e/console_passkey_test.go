@@ -47,7 +47,23 @@ func TestConsolePasskeys(t *testing.T) {
 	p.wait("the list", `document.querySelector("main").innerText.includes("매장 노트북")`)
 	p.survey("console-passkeys")
 
-	p.on(desktop).press("로그아웃")
+	// The password alone is not enough to remove it, and there is no authenticator app.
+	p.on(desktop).press("삭제 매장 노트북")
+	p.see("패스키 삭제")
+	value[bool](p, `(document.querySelector("dialog input[type=password]").focus(), true)`)
+	p.keys("gangnam-demo")
+	value[bool](p, `(document.querySelector("dialog button[type=submit]").click(), true)`)
+	p.see("복구 코드도 쓸 수 있어요")
+	p.wait("the focus on the code", `document.activeElement.autocomplete === "one-time-code"`)
+	p.press("패스키로 확인")
+	p.see("패스키를 지웠어요")
+	p.fill("패스키 이름", "매장 노트북")
+	value[bool](p, `([...document.querySelectorAll("input[type=password]")].at(-1).focus(), true)`)
+	p.keys("gangnam-demo")
+	p.press("패스키 추가")
+	p.wait("the list again", `document.querySelector("main").innerText.includes("매장 노트북")`)
+
+	p.press("로그아웃")
 	p.logInto("gangnam-manager", "gangnam-demo") // the password alone is not enough any more
 	p.see("2단계 인증이 켜져 있어요")
 	p.press("패스키로 로그인")

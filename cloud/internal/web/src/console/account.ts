@@ -1,7 +1,7 @@
 // One's own password, second step and sessions.
 
-import { ApiError, api } from "../core/api";
-import { type Child, h, match, when } from "../core/dom";
+import { api } from "../core/api";
+import { type Child, h, match } from "../core/dom";
 import { submits } from "../core/form";
 import type { Schemas } from "../core/interface";
 import { passkeysWork } from "../core/passkey";
@@ -9,7 +9,7 @@ import { resource } from "../core/resource";
 import { signal } from "../core/signal";
 import { picture } from "./enroll";
 import { attempt, button, chip, fetched, field, heading, input, section, segmented, table, toast } from "./parts";
-import { passkeys } from "./passkeys";
+import { passkeys, proof } from "./passkeys";
 import { recoveryCodes } from "./recovery";
 import { me } from "./session";
 import { localText, t } from "./text";
@@ -56,27 +56,18 @@ export function accountScreen(): Child {
 }
 
 function passwordForm(): HTMLElement {
-  const [old, next, code] = [signal(""), signal(""), signal("")];
-  const needsCode = signal(false);
+  const given = proof();
+  const next = signal("");
   const { run, view } = attempt();
   const save = () =>
-    run(async () => {
-      try {
-        await api.post("/v2/admin/account/password", {
-          password: old.peek(),
-          newPassword: next.peek(),
-          ...(code.peek() ? { code: code.peek().replace(/\s/g, "") } : {}),
-        });
-      } catch (error) {
-        if (!(error instanceof ApiError) || error.type !== "SecondFactorRequired" || needsCode.peek()) throw error;
-        needsCode.set(true);
-        return;
-      }
-      old.set("");
-      next.set("");
-      code.set("");
-      toast(t("passwordChanged"));
-    });
+    run(() =>
+      given.run(async (body) => {
+        await api.post("/v2/admin/account/password", { ...body, newPassword: next.peek() });
+        given.clear();
+        next.set("");
+        toast(t("passwordChanged"));
+      }),
+    );
   return h(
     "form",
     {
@@ -84,15 +75,13 @@ function passwordForm(): HTMLElement {
       onsubmit: submits(save),
     },
     h("input", { type: "text", autocomplete: "username", value: me()?.adminLoginId ?? "", hidden: true }),
-    field(t("passwordNow"), input(old, { type: "password", autocomplete: "current-password", required: true })),
+    given.password(),
     field(
       t("newPassword"),
       input(next, { type: "password", autocomplete: "new-password", minlength: 12, maxlength: 256, required: true }),
       t("passwordHint"),
     ),
-    when(needsCode, () =>
-      field(t("secondCode"), input(code, { autocomplete: "one-time-code", maxlength: 14, required: true })),
-    ),
+    given.second(),
     view(),
     h("div", { class: "row" }, h("button", { type: "submit", class: "button primary" }, t("changePassword"))),
   );

@@ -20,34 +20,51 @@ export async function withPasskey(send: (credential: unknown) => Promise<unknown
   else toast(t("passkeyFailed"), "bad");
 }
 
-/** The password, and a code once the service asks for it. */
+/** The password, and once the service asks for a second factor, a code or a passkey. */
 export function proof(): {
+  password: () => Child;
+  second: () => Child;
   view: () => Child;
   clear: () => void;
   run: (send: (body: Record<string, string>) => Promise<unknown>) => Promise<unknown>;
 } {
   const [password, code] = [signal(""), signal("")];
   const needsCode: Signal<boolean> = signal(false);
+  const codeField = input(code, { autocomplete: "one-time-code", maxlength: 14, required: true });
+  let again: () => Promise<unknown> = async () => {};
+  const run = async (send: (body: Record<string, string>) => Promise<unknown>) => {
+    again = () => run(send);
+    try {
+      await send({ password: password.peek(), ...(code.peek() ? { code: code.peek().replace(/\s/g, "") } : {}) });
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.type !== "SecondFactorRequired" || needsCode.peek()) throw error;
+      needsCode.set(true);
+      codeField.focus();
+    }
+  };
+  // A passkey that was used a moment ago is the second factor (docs/specification.md, Login 13).
+  const prove = () =>
+    withPasskey(async (credential) => {
+      await api.post("/v2/admin/account/confirmation", { credential });
+      await again();
+    });
+  const passwordView = () =>
+    field(t("passwordNow"), input(password, { type: "password", autocomplete: "current-password", required: true }));
+  const second = () =>
+    when(needsCode, () => [
+      field(t("secondCode"), codeField, t("secondCodeHint")),
+      passkeysWork() ? h("div", { class: "row" }, button(t("passkeyConfirm"), prove)) : null,
+    ]);
   return {
-    view: () => [
-      field(t("passwordNow"), input(password, { type: "password", autocomplete: "current-password", required: true })),
-      when(needsCode, () =>
-        field(t("secondCode"), input(code, { autocomplete: "one-time-code", maxlength: 14, required: true })),
-      ),
-    ],
+    password: passwordView,
+    second,
+    view: () => [passwordView(), second()],
     clear: () => {
       password.set("");
       code.set("");
       needsCode.set(false);
     },
-    run: async (send) => {
-      try {
-        await send({ password: password.peek(), ...(code.peek() ? { code: code.peek().replace(/\s/g, "") } : {}) });
-      } catch (error) {
-        if (!(error instanceof ApiError) || error.type !== "SecondFactorRequired" || needsCode.peek()) throw error;
-        needsCode.set(true);
-      }
-    },
+    run,
   };
 }
 
