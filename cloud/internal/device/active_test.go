@@ -217,3 +217,29 @@ func TestReplacementBecomesActiveAtOnce(t *testing.T) {
 		t.Errorf("the branch is online: %v, want true", got)
 	}
 }
+
+// TestReplacementBesideASpare checks that a spare machine on standby does not keep a machine from becoming active that replaces the
+// active one, and that a machine which replaces the spare one does not.
+func TestReplacementBesideASpare(t *testing.T) {
+	t.Parallel()
+	spare := protocol.Agent{Branch: "gangnam", Username: "agent-gangnam-spare"}
+	for replaced, want := range map[string]string{"agent-gangnam": "active", spare.Username: "standby"} {
+		t.Run(replaced, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.exec(`update branch set front_doors = $1 where code = 'gangnam'`, []string{"front_1"})
+			f.enroll(spare)
+			f.enroll(pi2)
+			f.exec(`update agent_credential set replaces = $2 where username = $1`, pi2.Username, replaced)
+			f.announce(agent("gangnam"), "1", nil, "front_1")
+			f.announce(spare, "1", nil, "front_1")
+			f.announce(pi2, "2", nil, "front_1")
+			if got := f.state(pi2.Username); got != want {
+				t.Errorf("the new machine is %s, want %s", got, want)
+			}
+			if got := f.state(spare.Username); got != "standby" {
+				t.Errorf("the spare machine is %s, want standby", got)
+			}
+		})
+	}
+}

@@ -111,7 +111,8 @@ func ActiveAgents(ctx context.Context, q Querier, agents []protocol.Agent) (map[
 
 // NewAgents returns the user names that become active automatically: credentials that are connected and were never active,
 // whose report has every door of the branch without a failed self-test, in branches in which no other credential was online
-// within connectedWithin. The machine that a credential replaces does not count: it may just have failed.
+// within connectedWithin. The machine that a credential replaces does not count: it may just have failed. Neither does one on standby
+// then: the operator has named the machine that is to be replaced.
 func NewAgents(ctx context.Context, tx pgx.Tx, usernames []string, now time.Time) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		select a.username from agent_credential a join branch b on b.id = a.branch_id
@@ -119,7 +120,7 @@ func NewAgents(ctx context.Context, tx pgx.Tx, usernames []string, now time.Time
 		  and not exists (
 			select from agent_credential other
 			where other.branch_id = a.branch_id and other.username <> a.username and other.username is distinct from a.replaces
-			  and other.seen_at > $2)
+			  and other.seen_at > $2 and (a.replaces is null or other.active))
 		  and not exists (
 			select from (
 				select unnest(b.front_doors) as device
