@@ -194,7 +194,7 @@ func (v *screenView) branch() (b openBranch, err error) {
 	}
 	b.now = wall(v.s.Now(), zone)
 	b.today = b.now.Truncate(wholeDay)
-	b.last = b.today.AddDate(0, 0, b.BookingHorizonDays)
+	b.last = b.today.AddDate(0, 0, max(0, b.BookingHorizonDays-1)) // later on the next day, the horizon is passed
 	v.Seller = b.Seller
 	return b, nil
 }

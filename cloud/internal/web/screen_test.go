@@ -27,6 +27,11 @@ var testAnswers = map[string]any{
 	"/v2/branches/now?q=gang": map[string]any{"branches": []any{branchAnswer(map[string]any{"status": "available", "freeRooms": 1})}, "next": nil},
 	"/v2/branches?branch=gangnam": map[string]any{"branches": []any{branchAnswer(map[string]any{"bookingHorizonDays": 60,
 		"seller": map[string]any{"name": "다른 회사", "phone": "02-9999-0000"}})}},
+	"/v2/branches?branch=soon": map[string]any{"branches": []any{branchAnswer(map[string]any{"branch": "soon", "bookingHorizonDays": 2})}},
+	"/v2/branches/soon/rooms":  map[string]any{"rooms": []any{}},
+	"/v2/branches/soon/calendar?yearMonth=2026-11": map[string]any{"dates": []any{
+		map[string]any{"date": "2026-11-22", "status": "available"}, map[string]any{"date": "2026-11-23", "status": "available"},
+		map[string]any{"date": "2026-11-24", "status": "available"}}},
 	"/v2/branches?branch=nowhere": map[string]any{"branches": []any{}},
 	"/v2/branches/gangnam/calendar?yearMonth=2026-11": map[string]any{"dates": []any{
 		map[string]any{"date": "2026-11-22", "status": "available", "reason": nil},
@@ -97,6 +102,19 @@ func TestFirstScreensInBothLanguages(t *testing.T) {
 	}
 	if chosen := send(site, "GET", "/?lang=en", "", "Cookie", "lang=ko"); !strings.Contains(chosen.Body.String(), `<html lang="en">`) || !strings.HasPrefix(chosen.Header().Get("Set-Cookie"), "lang=en") {
 		t.Error("the language of the address does not last")
+	}
+}
+
+// TestLastDay checks that only days are offered whose every time lies within the horizon: at 15:30 the time two days ahead ends at
+// 15:30.
+func TestLastDay(t *testing.T) {
+	t.Parallel()
+	site, _ := newSite(t, "15:30")
+	page := send(site, "GET", "/b/soon", "").Body.String()
+	for day, want := range map[string]bool{"2026-11-22": true, "2026-11-23": true, "2026-11-24": false} {
+		if got := strings.Contains(page, `href="/b/soon/`+day+`"`); got != want {
+			t.Errorf("%s is offered: %t, want %t", day, got, want)
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import { missing } from "./missing";
 import { giveUp } from "./purchase";
 import { failure, fetched, heading, loading } from "./screen";
 import { seller } from "./seller";
-import { type Branch, branchName, type CalendarDay, getBranch, getCalendar } from "./service";
+import { type Branch, branchName, type CalendarDay, getBranch, getCalendar, lastDay } from "./service";
 import { dateText, monthText, t, weekdayText } from "./text";
 
 const week = 7;
@@ -28,7 +28,7 @@ export function datePage({ branch = "" }: Record<string, string>): Child {
 function screen(b: Branch): Child {
   seller.set(b.seller);
   const today = parseDate(dateOf(inZone(b.timeZone)));
-  const last = today + b.bookingHorizonDays * day;
+  const last = lastDay(b, today);
   const month = () => validMonth(query().get("month"), today, last);
   return [
     exchangeNote(b.branch),

@@ -16,7 +16,7 @@ import { picker } from "./picker";
 import { giveUp } from "./purchase";
 import { alert, fetched, heading, link } from "./screen";
 import { seller } from "./seller";
-import { type Branch, branchName, type CalendarDay, getBranch, getCalendar, getDay } from "./service";
+import { type Branch, branchName, type CalendarDay, getBranch, getCalendar, getDay, lastDay } from "./service";
 import { amenities, cover, getShowcase, type Showcase, showsAnything, wholeShowcase } from "./showcase";
 import { dateText, span, t, won } from "./text";
 import { timetable } from "./timetable";
@@ -123,7 +123,7 @@ function wide(): Readable<boolean> {
 function dateNav(b: Branch, date: Minute, now: Minute): Child {
   const today = parseDate(dateOf(now));
   const step = (to: Minute, text: string, sign: string): Child =>
-    to < today || to > today + b.bookingHorizonDays * day
+    to < today || to > lastDay(b, today)
       ? h("span", { class: "step off" }, sign)
       : h("a", { class: "step", href: `/b/${b.branch}/${dateOf(to)}`, "aria-label": `${text} ${dateText(to)}` }, sign);
   return h(

@@ -86,6 +86,9 @@ async function lookup(branch: string, date: string, baseHour: number, hours: num
   return api.get<Lookup>(`/v2/branches/${branch}/reservations`, { date, baseHour, hours });
 }
 
+/** The last day that is offered: on the next one, some times lie beyond the horizon. */
+export const lastDay = (b: Branch, today: Minute): Minute => today + Math.max(0, b.bookingHorizonDays - 1) * day;
+
 /** Hours past midnight that a reservation starting on a day may reach. */
 const overnight = 5;
 
