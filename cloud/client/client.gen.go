@@ -460,7 +460,7 @@ type BranchOverview struct {
 	// Since When online changed last; null if that is unknown.
 	Since *time.Time `json:"since"`
 
-	// TodayAmount Won paid today.
+	// TodayAmount Won paid today, less what of it was refunded.
 	TodayAmount int `json:"todayAmount"`
 
 	// UnlockSuccess7D Share of presses in seven days that opened the door; null: none.

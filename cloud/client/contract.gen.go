@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "204b0dcdb736b28d288701012fdee42573da8a0f1f5d74356cee0b41399c343c"
+const Contract = "40b2bc9791033e4b17bbd62a203db6d99fa7bedf3e46fb037008ced4509cc309"

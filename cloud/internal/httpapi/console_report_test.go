@@ -82,6 +82,12 @@ func TestOverview(t *testing.T) {
 	if len(own) != 1 || own[0].TodayAmount == 0 || own[0].NextArrival == nil || own[0].OccupiedRooms != 0 || own[0].Rooms != 6 {
 		t.Fatalf("of the manager: %+v", own)
 	}
+	paid := own[0].TodayAmount
+	exec(`insert into money_entry (source, reservation_id, branch_id, order_id, kind, won, at)
+		select 'part', reservation_id, branch_id, order_id, 'refunded', -1000, at from money_entry where kind = 'paid' and branch_id = (select id from branch where code = 'gangnam') limit 1`)
+	if own, _ = overview(t, c.Manager, ""); own[0].TodayAmount != paid-1000 {
+		t.Errorf("after the refund of a part: %d won, want %d", own[0].TodayAmount, paid-1000)
+	}
 	s.Clock.Advance(3*time.Hour + time.Minute)
 	exec(`insert into door_request (id, branch_id, requested_by, kind, device, devices, state, created_at, finished_at, detail)
 		select gen_random_uuid(), id, 'admin:x', 'front', 'front', '{}', state, $1, $1, detail

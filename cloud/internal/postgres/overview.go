@@ -61,9 +61,9 @@ func Overview(ctx context.Context, q Querier, o OverviewQuery, now time.Time) ([
 		       (select count(distinct r.room_id) from reservation r where r.branch_id = p.id and r.state = 'DONE'
 		        and r.start_at > $7::timestamptz - interval '5 hours' and r.start_at <= $7 and r.end_at > $7),
 		       (select min(r.start_at) from reservation r where r.branch_id = p.id and r.state = 'DONE' and r.extends is null and r.start_at > $7),
-		       (select coalesce(sum(r.amount), 0) from reservation r where r.branch_id = p.id
-		        and coalesce(r.paid_at, r.created_at) >= t.start and coalesce(r.paid_at, r.created_at) < t.start + interval '1 day'
-		        and r.method is not null and r.method <> '관리자' and r.state in ('DONE', 'CANCELING') and r.paid_at is not null),
+		       (select coalesce(sum(e.won), 0) from money_entry e where e.reservation_id in (
+		           select m.reservation_id from money_entry m
+		           where m.branch_id = p.id and m.kind = 'paid' and m.at >= t.start and m.at < t.start + interval '1 day')),
 		       l.presses, l.success
 		from page p join today t on t.id = p.id, lateral (
 			select coalesce(sum(presses), 0) as presses, coalesce(sum(success), 0) as success from (
