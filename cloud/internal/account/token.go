@@ -47,8 +47,8 @@ var (
 type NewToken struct {
 	Name      string
 	Scopes    []Scope
-	Branches  []string // codes; empty: all branches, including future ones
-	ExpiresAt time.Time
+	Branches  []string   // codes; empty: all branches, including future ones
+	ExpiresAt *time.Time // nil: never
 }
 
 func (n NewToken) check(now time.Time) error {
@@ -56,7 +56,7 @@ func (n NewToken) check(now time.Time) error {
 	if len(n.Scopes) == 0 || slices.ContainsFunc(n.Scopes, unknown) {
 		return ErrScope
 	}
-	if !n.ExpiresAt.IsZero() && !n.ExpiresAt.After(now) {
+	if n.ExpiresAt != nil && !n.ExpiresAt.After(now) {
 		return ErrTokenExpiry
 	}
 	return nil
@@ -66,10 +66,7 @@ func (n NewToken) check(now time.Time) error {
 // ErrTokenExpiry or [postgres.ErrNoBranch].
 func (s *Service) AddToken(ctx context.Context, n NewToken, by string) (id int64, secret string, err error) {
 	secret = TokenPrefix + rand.Text()
-	token := postgres.APIToken{Name: n.Name, Scopes: texts(n.Scopes), Branches: distinct(n.Branches), CreatedBy: by}
-	if !n.ExpiresAt.IsZero() {
-		token.ExpiresAt = &n.ExpiresAt
-	}
+	token := postgres.APIToken{Name: n.Name, Scopes: texts(n.Scopes), Branches: distinct(n.Branches), CreatedBy: by, ExpiresAt: n.ExpiresAt}
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {
 		if err := n.check(now); err != nil {
 			return err

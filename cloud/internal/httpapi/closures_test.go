@@ -89,6 +89,7 @@ func TestClosures(t *testing.T) {
 
 	for name, bad := range map[string]map[string]any{
 		"no branch":    {"branches": []string{}, "rule": map[string]any{"yearly": "12-25"}, "reason": "a"},
+		"no text":      {"branches": []string{"a\x00"}, "rule": map[string]any{"yearly": "12-25"}, "reason": "a"},
 		"no rule":      {"branches": []string{"gangnam"}, "reason": "a"},
 		"no reason":    {"branches": []string{"gangnam"}, "rule": map[string]any{"yearly": "12-25"}},
 		"empty rule":   {"branches": []string{"gangnam"}, "rule": map[string]any{}, "reason": "a"},

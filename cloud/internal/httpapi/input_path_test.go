@@ -131,3 +131,23 @@ func anonymousBut(path, name string) string {
 	path = strings.Replace(path, "{"+name+"}", "a%00", 1)
 	return regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(path, "1")
 }
+
+// TestNumbersBeyondColumns: a number that is larger than a column of the database is a place without entries or an unknown id,
+// never an error of the service.
+func TestNumbersBeyondColumns(t *testing.T) {
+	t.Parallel()
+	c := newCast(t, servicetest.Start(t))
+	for _, number := range []string{"2147483648", "9223372036854775807"} {
+		for _, path := range []string{
+			"/v2/admin/alerts?cursor=" + number, "/v2/admin/branches/gangnam/messages?before=" + number,
+			"/v2/admin/branches/gangnam/audit?before=" + number, "/v2/admin/branches/gangnam/payments?yearMonth=2026-11&before=" + number,
+		} {
+			c.HQ.Get(path).OK(t)
+		}
+		noWebhook := reply{404, "ResourceNotFoundException", "해당 웹훅을 찾을 수 없습니다."}
+		says(t, "deliveries", c.HQ.Get("/v2/admin/webhooks/"+number+"/deliveries?before="+number), noWebhook)
+		listing := "/v2/admin/branches/gangnam/channels/" + number
+		c.HQ.Patch(listing, map[string]any{"enabled": false}).Fails(t, 404, "ResourceNotFoundException", "")
+		c.HQ.Post(listing+"/export", nil).Fails(t, 404, "ResourceNotFoundException", "")
+	}
+}

@@ -31,6 +31,7 @@ func TestNewBranch(t *testing.T) {
 			t.Errorf("%s: %d %s, want 400", name, got.HTTP, got.Raw)
 		}
 	}
+	hq.Post("/v2/admin/branches", with(map[string]any{"copyFrom": "a\x00"})).Fails(t, 400, "IllegalArguemntError", "")
 	hq.Post("/v2/admin/branches", with(map[string]any{"copyFrom": "nowhere"})).Fails(t, 404, "ResourceNotFoundException", "해당 지점을 찾을 수 없습니다.")
 	hq.Post("/v2/admin/branches", body).OK(t)
 	hq.Post("/v2/admin/branches", body).Fails(t, 409, "ResourceAlreadyExistException", "이미 있는 지점 코드입니다.")

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"math"
 	"net/http"
 	"testing"
 
@@ -45,7 +46,7 @@ func TestUnlockForAnotherRoom(t *testing.T) {
 	for _, room := range []any{1, "1", nil} {
 		s.Client(t).Post("/door/v2/unlock", map[string]any{"branch": "gangnam", "doorlockType": "room", "key": key, "room": room}).OK(t)
 	}
-	for _, room := range []any{2, "2"} {
+	for _, room := range []any{2, "2", math.MaxInt32 + 1, math.MaxInt64} {
 		s.Client(t).Post("/door/v2/unlock", map[string]any{"branch": "gangnam", "doorlockType": "room", "key": key, "room": room}).
 			Fails(t, http.StatusConflict, "ResourceConflictException", "예약 정보가 변경되었습니다. 다시 확인해 주세요.")
 	}

@@ -113,6 +113,7 @@ func TestTokenLife(t *testing.T) {
 		`{"name":"","scopes":["read"]}`:                                     "이름(name) 값은 필수입니다.",
 		`{"name":"` + strings.Repeat("a", 51) + `","scopes":["read"]}`:      "이름(name) 값은 최대 50자까지 입력할 수 있습니다.",
 		`{"name":"a","scopes":["read"],"expiresAt":"2020-01-01T00:00:00Z"}`: "만료 시각(expiresAt)은 현재보다 뒤여야 합니다.",
+		`{"name":"a","scopes":["read"],"expiresAt":"0001-01-01T00:00:00Z"}`: "만료 시각(expiresAt)은 현재보다 뒤여야 합니다.", // a zero time.Time
 		`{"name":"a","scopes":["read"],"expiresAt":"tomorrow"}`:             "만료 시각(expiresAt) 값의 형식이 올바르지 않습니다.",
 	} {
 		hq.Post("/v2/admin/tokens", body).Fails(t, 400, "IllegalArguemntError", message)

@@ -40,7 +40,7 @@ type AlertFilter struct {
 // Alerts returns alerts, newest first.
 func Alerts(ctx context.Context, q Querier, f AlertFilter) ([]Alert, error) {
 	rows, err := q.Query(ctx, selectAlert+`
-		where ($1::text[] is null or branch = any($1)) and (not $2 or ended_at is null) and ($3 = 0 or id < $3)
+		where ($1::text[] is null or branch = any($1)) and (not $2 or ended_at is null) and ($3::bigint = 0 or id < $3)
 		order by id desc limit $4`, f.Branches, f.Open, f.Before, f.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("alerts: %w", err)

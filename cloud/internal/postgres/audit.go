@@ -35,7 +35,7 @@ func AuditRows(ctx context.Context, q Querier, f audit.Filter) ([]audit.Row, err
 		select a.id, a.at, a.actor, a.action, a.target, a.detail, a.address, a.request_id
 		from audit a left join branch b on b.id = a.branch_id
 		where (b.code = $1 or $2 and a.branch_id is null) and ($3 = '' or a.action like $3 || '.%')
-		  and ($4 = '' or strpos(lower(a.actor), lower($4)) > 0) and ($5 = 0 or a.id < $5)
+		  and ($4 = '' or strpos(lower(a.actor), lower($4)) > 0) and ($5::bigint = 0 or a.id < $5)
 		  and (a.action <> '`+linkAction+`' or $3 = 'audit') and ($7::timestamptz is null or a.at >= $7) and ($8::timestamptz is null or a.at < $8)
 		order by a.id desc limit $6`, f.Branch, f.Global, f.Actions, f.Actor, f.Before, f.Limit, null(f.From), null(f.Until))
 	if err != nil {

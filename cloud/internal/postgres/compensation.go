@@ -44,7 +44,7 @@ func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now ti
 		from branch b
 		join door_request d on d.branch_id = b.id and d.created_at > $2 and d.created_at <= $3
 		join reservation r on r.id = d.reservation_id
-		where b.compensation is not null and ($1 = 0 or r.id = $1) and r.state = 'DONE'
+		where b.compensation is not null and ($1::bigint = 0 or r.id = $1) and r.state = 'DONE'
 		  and d.state = 'FAILED' and jsonb_path_exists(d.outcomes, '$.* ? (@.outcome == "failed")')
 		  and not exists (select from compensation c where c.reservation_id = r.id)
 		  and not `+enteredAfter+`

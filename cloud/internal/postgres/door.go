@@ -101,7 +101,7 @@ type KeyedDoor struct {
 // keyedDoors looks up the doorlockKey of each ask in its branch. The arguments are those of keyedArgs.
 const keyedDoors = `asked as (
 			select code, kind, request, key_hash, nullif(room, 0) as room, string_to_array(online, ',') as online, at, nonce, claimant, place
-			from unnest($1::text[], $2::text[], $3::uuid[], $4::bytea[], $5::int[], $6::text[], $7::timestamptz[], $8::text[], $9::text[])
+			from unnest($1::text[], $2::text[], $3::uuid[], $4::bytea[], $5::bigint[], $6::text[], $7::timestamptz[], $8::text[], $9::text[])
 				with ordinality as a (code, kind, request, key_hash, room, online, at, nonce, claimant, place)
 		), found as (
 			select a.*, b.id as branch_id, r.id as reservation_id, r.start_at, r.end_at, r.no, ` + connectedAgent + ` as agent,

@@ -25,7 +25,7 @@ func MessageByID(ctx context.Context, q Querier, id int64) (booking.Message, err
 // MessagesInState returns the latest messages of a branch in a state (empty means any) before an id (0 means the
 // newest).
 func MessagesInState(ctx context.Context, q Querier, branch booking.BranchID, state string, before int64, limit int) ([]booking.Message, error) {
-	rows, err := q.Query(ctx, selectMessage+`where branch_id = $1 and ($2 = 0 or id < $2) and ($4 = '' or state = $4) order by id desc limit $3`, branch, before, limit, state)
+	rows, err := q.Query(ctx, selectMessage+`where branch_id = $1 and ($2::bigint = 0 or id < $2) and ($4 = '' or state = $4) order by id desc limit $3`, branch, before, limit, state)
 	if err != nil {
 		return nil, err
 	}

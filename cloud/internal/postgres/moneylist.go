@@ -21,7 +21,7 @@ const wherePaid = `
 // PaidPage returns payments, newest first, before the one with an id (0: from the newest).
 func PaidPage(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, before booking.ReservationID, limit int) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, wherePaid+`
-		  and ($4 = 0 or (coalesce(r.paid_at, r.created_at), r.id) < (select coalesce(paid_at, created_at), id from reservation where id = $4))
+		  and ($4::bigint = 0 or (coalesce(r.paid_at, r.created_at), r.id) < (select coalesce(paid_at, created_at), id from reservation where id = $4))
 		order by coalesce(r.paid_at, r.created_at) desc, r.id desc limit $5`, branch, span.Start, span.End, before, limit)
 }
 

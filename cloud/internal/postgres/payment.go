@@ -157,7 +157,7 @@ func Unsettled(ctx context.Context, q Querier, now time.Time, limit int) ([]book
 func Stuck(ctx context.Context, q Querier, id booking.ReservationID, before time.Time) (map[string]booking.ReservationID, error) {
 	rows, err := q.Query(ctx, `
 		select r.order_id, r.id from reservation r join payment p on p.reservation_id = r.id
-		where r.order_id is not null and ($2 = 0 or r.id = $2) and (
+		where r.order_id is not null and ($2::bigint = 0 or r.id = $2) and (
 		    (r.state = 'CONFIRMING' and p.attempted_at <= $1)
 		 or (r.state = 'WAITING_FOR_DEPOSIT' and r.expires_at <= $1)
 		 or (r.state = 'CANCELING' and exists (

@@ -121,7 +121,7 @@ func OverdueRefunds(ctx context.Context, q Querier, id booking.ReservationID, no
 	rows, err := q.Query(ctx, `
 		select r.order_id, r.id from refund f join reservation r on r.id = f.reservation_id
 		where f.state = 'PENDING' and coalesce(f.due_at, f.created_at + interval '5 days') < $1 and r.order_id is not null
-		  and ($2 = 0 or r.id = $2)`, now, id)
+		  and ($2::bigint = 0 or r.id = $2)`, now, id)
 	if err != nil {
 		return nil, err
 	}

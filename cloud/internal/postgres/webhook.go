@@ -227,7 +227,7 @@ func Deliveries(ctx context.Context, q Querier, webhook, before int64, limit int
 	if !exists {
 		return nil, ErrNoWebhook
 	}
-	rows, err := q.Query(ctx, `select `+deliveryColumns+` from webhook_delivery where webhook_id = $1 and ($2 = 0 or place < $2) order by place desc limit $3`, webhook, before, limit)
+	rows, err := q.Query(ctx, `select `+deliveryColumns+` from webhook_delivery where webhook_id = $1 and ($2::bigint = 0 or place < $2) order by place desc limit $3`, webhook, before, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -476,7 +477,7 @@ func (c *Console) AddListing(w http.ResponseWriter, r *http.Request) error {
 
 func listingID(r *http.Request) (int, error) {
 	id, err := strconv.Atoi(chi.URLParam(r, "listing"))
-	if err != nil || id < 1 {
+	if err != nil || id < 1 || id > math.MaxInt32 {
 		return 0, backoffice.ErrNoListing
 	}
 	return id, nil

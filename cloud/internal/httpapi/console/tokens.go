@@ -59,9 +59,11 @@ func (c *Console) AddToken(w http.ResponseWriter, r *http.Request) error {
 	}
 	token := account.NewToken{Name: name, Scopes: body.Scopes, Branches: body.Branches}
 	if body.ExpiresAt != nil {
-		if token.ExpiresAt, err = time.Parse(time.RFC3339, *body.ExpiresAt); err != nil {
+		expiry, err := time.Parse(time.RFC3339, *body.ExpiresAt)
+		if err != nil {
 			return wire.Malformed("expiresAt")
 		}
+		token.ExpiresAt = &expiry
 	}
 	id, secret, err := c.Account.AddToken(r.Context(), token, actor(r))
 	if err != nil {
