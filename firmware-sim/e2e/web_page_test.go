@@ -232,21 +232,24 @@ func (p *page) at(path string) {
 
 // finder finds a clickable element by its name, or by a part of it if no name matches in full, in the open dialog or
 // otherwise in the page. It scrolls to the element and returns its position, or the element that covers it; window.aim tells
-// whether it was clicked since.
+// whether one of that name was clicked since: data that arrive may replace the element by another one at its place.
 const finder = `(want => {
+	const clickable = "a[href], button, summary, label, td[data-at]";
 	const tidy = s => s.replace(/\s+/g, " ").trim();
 	const named = e => tidy(e.getAttribute("aria-label") || e.innerText || e.value || "");
 	const scope = [...document.querySelectorAll("dialog[open]")].pop() || document;
 	const seen = e => { const r = e.getBoundingClientRect(); return r.width > 0 && r.height > 0 && getComputedStyle(e).visibility !== "hidden" };
-	const all = [...scope.querySelectorAll("a[href], button, summary, label, td[data-at]")].filter(e => seen(e) && !e.disabled && !e.ariaBusy && !e.closest("[inert]"));
+	const all = [...scope.querySelectorAll(clickable)].filter(e => seen(e) && !e.disabled && !e.ariaBusy && !e.closest("[inert]"));
 	const found = all.find(e => named(e) === want) || all.find(e => named(e).includes(want));
 	if (!found) return null;
 	found.scrollIntoView({block: "center", inline: "center", behavior: "instant"});
 	const r = found.getBoundingClientRect();
 	const [x, y] = [r.x + r.width / 2, r.y + r.height / 2];
 	const hit = document.elementFromPoint(x, y);
-	window.aim = {clicked: false};
-	found.addEventListener("click", (aim => () => { aim.clicked = true })(window.aim), {capture: true, once: true});
+	if (!window.aim) document.addEventListener("click", e => {
+		for (let c = e.target; c; c = c.parentElement) if (c.matches(clickable) && named(c).includes(window.aim.name)) window.aim.clicked = true;
+	}, true);
+	window.aim = {name: want, clicked: false};
 	return hit && (found.contains(hit) || hit.contains(found)) ? {x, y} : {covered: hit ? hit.outerHTML.slice(0, 120) : "outside the window"};
 })`
 
