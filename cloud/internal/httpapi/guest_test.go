@@ -70,7 +70,9 @@ func TestGuestIsForgotten(t *testing.T) {
 	}
 	handover := "/v2/admin/branches/gangnam/handover"
 	c.Manager.Post(handover, map[string]string{"text": "010-1234-5678 님께 전화"}).OK(t)
-	c.Manager.Post(handover, map[string]string{"text": "수건 주문"}).OK(t)
+	c.Manager.Post(handover, map[string]string{"text": "손님 전화 +82 (0)10 1234 5678"}).OK(t)
+	c.Manager.Post(handover, map[string]string{"text": "수건 주문 a@b.co"}).OK(t)
+	c.HQ.Post("/v2/admin/personal-data/erase", map[string]string{"contact": "@"}).Fails(t, 400, "IllegalArguemntError", "")
 	c.HQ.Post("/v2/admin/personal-data/erase", contact).OK(t)
 	if n := only(t, c.s, `select ((select count(*) from guest_note) + (select count(*) from guest_block) + 10 * (select count(*) from handover))::text where $1`, true); n != "10" {
 		t.Errorf("notes, blocks and ten times the handover notes: %s, want 10", n)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -64,13 +65,19 @@ func validateRequest(r *http.Request) error {
 			return wire.Malformed(name)
 		}
 	}
-	for name, values := range r.URL.Query() {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return errMalformedQuery // Query would leave out what it cannot read, such as a filter
+	}
+	for name, values := range query {
 		if !validText(name) || slices.ContainsFunc(values, func(value string) bool { return !validText(value) }) {
 			return wire.Malformed(strings.ToValidUTF8(name, ""))
 		}
 	}
 	return nil
 }
+
+var errMalformedQuery = &wire.FieldError{Problem: "주소의 쿼리 문자열 형식이 올바르지 않습니다."}
 
 // validText reports whether PostgreSQL can store a text.
 func validText(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }

@@ -57,6 +57,10 @@ func TestBadQueries(t *testing.T) {
 			illegal(t, fmt.Sprintf("%s with %s %q", p.path, p.name, bad), p.client.Send("GET", p.path+"?"+values.Encode(), nil, nil), name, p.name)
 		}
 	}
+	// Parameters that cannot be read: leaving out a filter would answer another question.
+	for _, query := range []string{"date=2026-11-25&baseHour=10;hours=1", "date=2026-11-25&baseHour=10&hours=%zz"} {
+		c.Nobody.Get("/v2/branches/gangnam/reservations?"+query).Fails(t, 400, "IllegalArguemntError", "주소의 쿼리 문자열 형식이 올바르지 않습니다.")
+	}
 	// Both bounds of the range.
 	for _, path := range []string{
 		"/reservations?branch=gangnam&base_date=20261125&base_hour=0", "/reservations?branch=gangnam&base_date=20280229&base_hour=23",

@@ -31,7 +31,7 @@ var (
 	notText   = []any{raw("1"), raw("true"), raw("[]"), raw("{}"), raw(`["a"]`)}
 	notNumber = []any{raw(`"1"`), raw("true"), raw("[]"), raw("{}"), raw("1.5"), raw("1e99"), raw("99999999999999999999")}
 	notBool   = []any{raw(`"true"`), raw("1"), raw("[]"), raw("{}")}
-	unkept    = []any{raw(`"a` + `\u0000` + `b"`), raw("\"a\xffb\""), raw("\"\xed\xa0\x80\""), raw(`"a` + `\u0007` + `b"`)}
+	unkept    = []any{raw(`"a` + `\u0000` + `b"`), raw("\"a\xffb\""), raw("\"\xed\xa0\x80\""), raw(`"a` + `\ud83d` + `b"`), raw(`"a` + `\u0007` + `b"`)}
 )
 
 // textField accepts up to max characters.

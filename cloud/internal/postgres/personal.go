@@ -54,7 +54,7 @@ var PersonalTables = []PersonalTable{
 	}},
 	{Name: "guest_note", Contact: "mobile_key = $1", Delete: true, Columns: []PersonalColumn{{Name: "mobile_key"}, {Name: "text"}}},
 	{Name: "guest_block", Contact: "mobile_key = $1", Delete: true, Columns: []PersonalColumn{{Name: "mobile_key"}, {Name: "reason"}}},
-	{Name: "handover", Contact: `(position($1 in regexp_replace(text, '\D', '', 'g')) > 0 or position($1 in lower(text)) > 0)`, Delete: true,
+	{Name: "handover", Contact: mentioned, Delete: true,
 		Columns: []PersonalColumn{{Name: "text"}}},
 	{Name: "login_code", Contact: "login_id = $1", Delete: true, Columns: []PersonalColumn{{Name: "login_id"}}},
 	{Name: "session", Contact: "data ->> 'loginId' = $1", Delete: true, Columns: []PersonalColumn{{Name: "data", Sealed: true}}},
@@ -65,6 +65,10 @@ var PersonalTables = []PersonalTable{
 		{Name: "replaced_account", Erased: "null", Sealed: true},
 	}},
 }
+
+// mentioned is the predicate of notes whose text contains the contact $1, a phone number in any notation: +82 begins one with the
+// country code, as in [booking.NormalizePhone].
+const mentioned = `(position($1 in regexp_replace(regexp_replace(text, '\+\s*82\D*0?', '0', 'g'), '\D', '', 'g')) > 0 or position($1 in lower(text)) > 0)`
 
 // ofInquiry is the predicate of messages that may forward an inquiry of the contact $1: their variables are sealed, so those
 // of other inquiries, which are kept in franchise_inquiry, match as well.
@@ -235,7 +239,7 @@ func PersonalData(ctx context.Context, q Querier, contact string) (data json.Raw
 			'messages', (select `+messageSummary+`
 				from message g where g.reservation_id is null and `+written("g.to_mobile", "g.to_email")+`),
 			'handovers', coalesce((select jsonb_agg(jsonb_build_object('at', created_at, 'text', text) order by id) from handover
-				where position($1 in regexp_replace(text, '\D', '', 'g')) > 0 or position($1 in lower(text)) > 0), '[]'),
+				where `+mentioned+`), '[]'),
 			'notes', coalesce((select jsonb_agg(jsonb_build_object('at', n.created_at, 'text', n.text) order by n.id) from guest_note n where n.mobile_key = $1), '[]'),
 			'block', (select jsonb_build_object('at', g.created_at, 'reason', g.reason) from guest_block g where g.mobile_key = $1),
 			'inquiries', coalesce((select jsonb_agg(jsonb_build_object(

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
@@ -137,8 +139,8 @@ func decodeBytes(raw []byte, body any) error {
 	if !isObject(raw) {
 		return ErrMalformedBody
 	}
-	if !utf8.Valid(raw) {
-		return notUTF8(raw)
+	if !isUnicode(raw) {
+		return notUnicode(raw)
 	}
 	if err := json.Unmarshal(raw, body); err != nil {
 		if wrongType := new(json.UnmarshalTypeError); errors.As(err, &wrongType) && wrongType.Field != "" {
@@ -150,14 +152,46 @@ func decodeBytes(raw []byte, body any) error {
 	return nil
 }
 
-// notUTF8 returns an error for the first field that is not UTF-8; the decoder would silently replace its bytes.
-func notUTF8(raw []byte) error {
+// isUnicode reports whether JSON is UTF-8 and escapes no half of a character (\ud800 without the other half).
+func isUnicode(raw []byte) bool {
+	for rest := raw; ; {
+		at := bytes.IndexByte(rest, '\\')
+		if at < 0 || at+1 >= len(rest) {
+			return utf8.Valid(raw)
+		}
+		first, ok := escaped(rest[at:])
+		switch {
+		case !ok:
+			rest = rest[at+2:]
+		case !utf16.IsSurrogate(first):
+			rest = rest[at+6:]
+		default:
+			second, _ := escaped(rest[at+6:])
+			if utf16.DecodeRune(first, second) == unicode.ReplacementChar {
+				return false
+			}
+			rest = rest[at+12:]
+		}
+	}
+}
+
+// escaped returns the code unit of an escape such as \u00e9 at the beginning of JSON.
+func escaped(raw []byte) (unit rune, ok bool) {
+	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
+	return rune(n), err == nil
+}
+
+// notUnicode returns an error for the first field that is not Unicode; the decoder would silently replace its bytes.
+func notUnicode(raw []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return ErrMalformedBody
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if !utf8.Valid(fields[name]) {
+		if !isUnicode(fields[name]) {
 			return Malformed(name)
 		}
 	}
