@@ -112,6 +112,9 @@ func (b climatePolicyBody) policy() (p climate.Policy, err error) {
 	if p.RoomNo, err = strconv.Atoi(strings.Trim(string(b.Room), `"`)); err != nil {
 		return p, wire.Malformed("room")
 	}
+	if _, err = wire.Whole("room", &p.RoomNo, 1, booking.MaxRoomNo); err != nil {
+		return p, err
+	}
 	for _, field := range []struct {
 		name  string
 		value *string

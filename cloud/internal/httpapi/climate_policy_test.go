@@ -26,10 +26,11 @@ func TestClimatePolicy(t *testing.T) {
 		}
 		return map[string]any{"rooms": []any{p}}
 	}
-	for field, bad := range map[string]any{"leadMinutes": 61, "lagMinutes": -1, "low": 27, "high": 41, "unit": "", "room": "x", "arriveOption": "other",
+	for field, bad := range map[string]any{"leadMinutes": 61, "lagMinutes": -1, "low": 27, "high": 41, "unit": "", "room": "2147483648", "arriveOption": "other",
 		"guestOptions": []string{"cool24", "cool22", "off", "cool24"}} {
 		c.Manager.Put(path, policy(map[string]any{field: bad})).Fails(t, 400, "IllegalArguemntError", "")
 	}
+	c.Manager.Put(path, policy(map[string]any{"room": "x"})).Fails(t, 400, "IllegalArguemntError", "룸 번호(room) 값의 형식이 올바르지 않습니다.")
 	for field, bad := range map[string]any{"leaveOption": "none", "room": 99} {
 		c.Manager.Put(path, policy(map[string]any{field: bad})).Fails(t, 404, "ResourceNotFoundException", "")
 	}

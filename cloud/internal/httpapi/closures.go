@@ -93,9 +93,6 @@ func (a *API) closeBranches(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for _, code := range body.Branches {
-		if _, err := wire.Text("branches", &code, 63); err != nil {
-			return err
-		}
 		if err := wire.Scope(r, code); err != nil {
 			return err
 		}

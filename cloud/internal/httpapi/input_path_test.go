@@ -136,6 +136,25 @@ func anonymousBut(path, name string) string {
 	return regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(path, "1")
 }
 
+// TestNULInLists: PostgreSQL stores no NUL, and the elements of a list are checked by no field.
+func TestNULInLists(t *testing.T) {
+	t.Parallel()
+	c := newCast(t, servicetest.Start(t))
+	before := contents(t, c.s)
+	branches := []string{"gangnam", "a\x00"}
+	for path, body := range map[string]map[string]any{
+		"/v2/admin/tokens":         {"name": "a", "scopes": []string{"read"}, "branches": branches},
+		"/v2/admin/webhooks":       {"url": "https://93.184.216.34/", "branches": branches},
+		"/v2/admin/administrators": {"id": "new", "password": "a-long-password", "role": "viewer", "branches": branches},
+		"/v2/admin/closures":       {"branches": branches, "rule": map[string]any{"yearly": "12-25"}, "reason": "a"},
+	} {
+		illegal(t, path, c.HQ.Post(path, body), "담당 지점", "branches")
+	}
+	contact := map[string]any{"name": "a\x00", "channel": "mail", "to": "a@b.co"}
+	c.HQ.Put("/v2/admin/alert-contacts", map[string]any{"alertContacts": []any{contact}}).Fails(t, 400, "IllegalArguemntError", "")
+	unchanged(t, c.s, before)
+}
+
 // TestNumbersBeyondColumns: a number that is larger than a column of the database is a place without entries or an unknown id,
 // never an error of the service.
 func TestNumbersBeyondColumns(t *testing.T) {

@@ -42,11 +42,8 @@ func (c *Console) AddBranch(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if body.CopyFrom != nil {
-		code, err := wire.OptionalText("copyFrom", body.CopyFrom, 63)
-		if err != nil {
-			return err
-		}
-		if n.Like, err = c.Backoffice.Branch(r.Context(), code); err != nil {
+		var err error
+		if n.Like, err = c.Backoffice.Branch(r.Context(), *body.CopyFrom); err != nil {
 			return err
 		}
 	}

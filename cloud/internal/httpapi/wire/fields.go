@@ -139,8 +139,8 @@ func decodeBytes(raw []byte, body any) error {
 	if !isObject(raw) {
 		return ErrMalformedBody
 	}
-	if !isUnicode(raw) {
-		return notUnicode(raw)
+	if !isText(raw) {
+		return notText(raw)
 	}
 	if err := json.Unmarshal(raw, body); err != nil {
 		if wrongType := new(json.UnmarshalTypeError); errors.As(err, &wrongType) && wrongType.Field != "" {
@@ -152,8 +152,9 @@ func decodeBytes(raw []byte, body any) error {
 	return nil
 }
 
-// isUnicode reports whether JSON is UTF-8 and escapes no half of a character (\ud800 without the other half).
-func isUnicode(raw []byte) bool {
+// isText reports whether JSON is UTF-8 and escapes neither half of a character (\ud800 without the other half) nor a NUL, which
+// PostgreSQL cannot store.
+func isText(raw []byte) bool {
 	for rest := raw; ; {
 		at := bytes.IndexByte(rest, '\\')
 		if at < 0 || at+1 >= len(rest) {
@@ -163,6 +164,8 @@ func isUnicode(raw []byte) bool {
 		switch {
 		case !ok:
 			rest = rest[at+2:]
+		case first == 0:
+			return false
 		case !utf16.IsSurrogate(first):
 			rest = rest[at+6:]
 		default:
@@ -184,14 +187,14 @@ func escaped(raw []byte) (unit rune, ok bool) {
 	return rune(n), err == nil
 }
 
-// notUnicode returns an error for the first field that is not Unicode; the decoder would silently replace its bytes.
-func notUnicode(raw []byte) error {
+// notText returns an error for the first field that is not text; the decoder would silently replace its bytes.
+func notText(raw []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return ErrMalformedBody
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if !isUnicode(fields[name]) {
+		if !isText(fields[name]) {
 			return Malformed(name)
 		}
 	}
