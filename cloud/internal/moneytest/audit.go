@@ -129,7 +129,7 @@ func (a *auditor) payment(r row) {
 		}
 		// After a failed bank transfer the provider still holds the money, and an administrator has to refund it.
 		if va := p.VirtualAccount; va != nil && va.RefundStatus == "FAILED" {
-			a.held += p.TotalAmount
+			a.held += p.Cancels[len(p.Cancels)-1].CancelAmount
 			if (r.Refund == nil || *r.Refund != "FAILED") && r.Outside == 0 {
 				a.violation("C21: the bank failed to refund order %s and nobody is told", r.Order)
 			}

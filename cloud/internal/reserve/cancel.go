@@ -24,6 +24,7 @@ type cancellation struct {
 	keeps   int  // won that the policy leaves with the shop
 	soon    bool // the queue sends the refund, because no caller does
 	unclear bool // a purchase whose outcome is unknown may be ended: see endUnclear
+	forced  bool // no caller can name an account or try again later: the reservation ends now, and its money follows
 }
 
 // CancelRequest is a customer's request to cancel a payment.
@@ -174,7 +175,7 @@ func (c *change) cancel(intent cancellation) (refunding bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if c.r().State == booking.Done && intent.account == nil {
+	if c.r().State == booking.Done && intent.account == nil && !intent.forced {
 		if needed, err := c.needsAccount(); err != nil || needed {
 			return false, cmp.Or(err, ErrAccountRequired)
 		}

@@ -187,7 +187,8 @@ func (c *change) exchangeAccount(stay stay, account *toss.RefundAccount) ([]byte
 	return nil, nil
 }
 
-// refundReplaced starts the full refund of the stay that a confirmed exchange replaces, unless it has ended already.
+// refundReplaced starts the full refund of the stay that a confirmed exchange replaces, unless it has ended already. The
+// exchange is paid, so neither a refund in progress nor a missing account of the old stay may prevent its confirmation.
 func (c *change) refundReplaced() error {
 	if c.r().Replaces == 0 {
 		return nil
@@ -208,6 +209,6 @@ func (c *change) refundReplaced() error {
 	if old.CanCancel(c.now) == nil {
 		by = "customer" // the PIN is not disclosed yet, so the freed time needs no quarantine
 	}
-	_, err = c.on(old).cancel(cancellation{by: by, reason: "예약 변경", account: account, soon: true})
+	_, err = c.on(old).cancel(cancellation{by: by, reason: "예약 변경", account: account, soon: true, forced: true})
 	return err
 }

@@ -341,7 +341,7 @@ func (c *change) advanceRefund(p toss.Payment) error {
 			return err
 		}
 	}
-	return nil
+	return c.returnRest(p)
 }
 
 // RetryRefundRequest is an administrator's request to send a failed refund again.

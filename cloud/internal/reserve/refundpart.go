@@ -166,14 +166,14 @@ func (c *change) partReturned(p toss.Payment) error {
 	if err := c.ledgerOf("refund.done", c.Refund.Amount, p); err != nil {
 		return err
 	}
-	if err := c.advanceRefund(p); err != nil {
+	if err := c.renotifyGuest(c.r(), notify.PartRefunded, map[string]string{"amount": notify.Won(c.Refund.Amount)}); err != nil {
 		return err
 	}
-	return c.renotifyGuest(c.r(), notify.PartRefunded, map[string]string{"amount": notify.Won(c.Refund.Amount)})
+	return c.advanceRefund(p)
 }
 
 // partRefused records that the provider declined to return a part. The reservation is as before.
-func (c *change) partRefused(why *PaymentRefused) error {
+func (c *change) partRefused(p toss.Payment, why *PaymentRefused) error {
 	if err := postgres.CountReturned(c.ctx, c.tx, c.r().ID, -c.Refund.Amount); err != nil {
 		return err
 	}
@@ -186,28 +186,23 @@ func (c *change) partRefused(why *PaymentRefused) error {
 	if err := c.settleAt(c.now); err != nil { // the payment may have been canceled at the provider meanwhile
 		return err
 	}
-	return c.report(declinedKind, why.Code+": "+why.Message)
+	if err := c.report(declinedKind, why.Code+": "+why.Message); err != nil {
+		return err
+	}
+	return c.returnRest(p)
 }
 
 // cancelPaid prepares the cancellation of a paid reservation: refunds that keep the stay must be finished, and the refund
 // policy decides what is returned. ended reports that nothing is left to return, so the reservation has ended.
 func (c *change) cancelPaid(intent *cancellation) (ended bool, err error) {
-	open, err := currentRefund(c.ctx, c.tx, c.r().ID)
-	if err != nil {
+	open, err := c.closePart()
+	switch {
+	case err != nil:
 		return false, err
-	}
-	if open != nil {
-		switch {
-		case open.KeepsStay && open.HeldBack(): // the cancellation returns the part, too
-			err = c.withdraw(*open)
-		case open.State == money.RefundPending: // The bank is transferring the part. The refund of the rest follows both transfers.
-			err = postgres.AdvanceRefund(c.ctx, c.tx, open.ID, money.RefundCompleted, "", "")
-		default:
-			err = ErrRefundOpen
-		}
-		if err != nil {
-			return false, err
-		}
+	case open && intent.forced:
+		return true, c.end(0) // returnRest refunds the rest
+	case open:
+		return false, ErrRefundOpen
 	}
 	left := c.left()
 	if intent.policy {
@@ -227,6 +222,28 @@ func (c *change) cancelPaid(intent *cancellation) (ended bool, err error) {
 		return false, err
 	}
 	return true, c.end(0)
+}
+
+// closePart ends the refund of a part in favour of a cancellation. It returns open if that refund has to end by itself first.
+func (c *change) closePart() (open bool, err error) {
+	f, err := currentRefund(c.ctx, c.tx, c.r().ID)
+	switch {
+	case err != nil || f == nil:
+		return false, err
+	case f.KeepsStay && f.HeldBack(): // the cancellation returns the part, too
+		return false, c.withdraw(*f)
+	case f.State == money.RefundPending: // The bank is transferring the part. The refund of the rest follows both transfers.
+		return false, postgres.AdvanceRefund(c.ctx, c.tx, f.ID, money.RefundCompleted, "", "")
+	}
+	return true, nil
+}
+
+// returnRest refunds what the provider still holds of a reservation that ended while the refund of a part was open.
+func (c *change) returnRest(p toss.Payment) error {
+	if !c.Owes(p) {
+		return nil
+	}
+	return c.startLateRefund(p, c.LateBy(c.now), p.BalanceAmount)
 }
 
 // repeated returns the recorded answer to an earlier request with the same key, or ErrKeyReused if its body was another one.

@@ -62,7 +62,7 @@ func ids(list []booking.Reservation) []booking.ReservationID {
 // dropUnpaid ends the extensions of a stay that are not paid: holds are released, payments in progress abandoned, and
 // virtual accounts closed.
 func (c *change) dropUnpaid(s stay) error {
-	return c.endEach(s.extensions, func(r booking.Reservation) bool { return r.State != booking.Done }, cancellation{by: rule.ByStay, reason: "이용 변경"})
+	return c.endEach(s.extensions, func(r booking.Reservation) bool { return r.State != booking.Done }, cancellation{by: rule.ByStay, reason: "이용 변경", forced: true})
 }
 
 // endExtensions ends the extensions that follow the reservation: without it they would not be reachable. Their refunds are
@@ -119,8 +119,12 @@ func (c *change) endWithoutAccount(by string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.end(0); err != nil {
+	open, err := c.closePart()
+	if err != nil {
 		return err
+	}
+	if err := c.end(0); err != nil || open {
+		return err // returnRest refunds the rest
 	}
 	return c.startLateRefund(toss.Payment{Method: toss.MethodVirtualAccount}, by, payment.Balance)
 }

@@ -83,7 +83,7 @@ func (c *change) transition(a answer) (verdict, err error) {
 	case rule.Returned:
 		return nil, c.partReturned(p)
 	case rule.NotReturned:
-		return a.declined, c.partRefused(a.declined)
+		return a.declined, c.partRefused(p, a.declined)
 	case rule.Foreign, rule.ForeignRefuse, rule.ForeignReturn:
 		return c.foreign(step, p)
 	case rule.Stay, rule.Partial:
@@ -287,7 +287,7 @@ func (c *change) end(returned int) error {
 	if err := c.unblock(); err != nil {
 		return err
 	}
-	return c.endExtensions(cancellation{by: rule.ByStay, reason: "예약 취소"})
+	return c.endExtensions(cancellation{by: rule.ByStay, reason: "예약 취소", forced: true})
 }
 
 // returned returns the won that the provider has refunded or is refunding; 0 for an account without a deposit.
@@ -376,7 +376,7 @@ func (c *change) late(p toss.Payment) error {
 	if err := c.unblock(); err != nil {
 		return err
 	}
-	if err := c.endExtensions(cancellation{by: rule.ByStay, reason: "예약 취소"}); err != nil {
+	if err := c.endExtensions(cancellation{by: rule.ByStay, reason: "예약 취소", forced: true}); err != nil {
 		return err
 	}
 	by := c.LateBy(c.now)

@@ -7,8 +7,8 @@ import (
 
 // cancelPayment handles POST /v1/payments/{paymentKey}/cancel (docs/specification.md, Payment provider 3 and 5). A deposit is refunded by a
 // bank transfer to the account in the request: the payment is cancelled at once and virtualAccount.refundStatus
-// follows later. A refund returned by the bank may be requested again with another account; the provider does not
-// document this case.
+// follows later. A refund returned by the bank, of a part too, may be requested again with another account; the provider
+// does not document this case.
 func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 	var in struct {
 		CancelReason         string         `json:"cancelReason"`
@@ -33,13 +33,14 @@ func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 		amount = *in.CancelAmount
 	}
 	waiting := p.Status == StatusWaitingForDeposit
-	if p.Status == StatusCanceled && p.VirtualAccount != nil && p.VirtualAccount.RefundStatus == "FAILED" && in.RefundReceiveAccount != nil {
+	if won := r.Bounced; won > 0 && in.RefundReceiveAccount != nil && (p.Status == StatusCanceled || amount == won && in.CancelAmount != nil) {
 		if err := p.VirtualAccount.refundTo(in.RefundReceiveAccount); err != nil {
 			return nil, err
 		}
 		s.state.changed(r)
-		s.state.Ledger.Refunded += p.TotalAmount
-		s.startRefund(r, p.TotalAmount, c.now)
+		s.state.Ledger.Refunded += won
+		r.Bounced = 0
+		s.startRefund(r, won, c.now)
 		return p, nil
 	}
 	switch {

@@ -130,6 +130,30 @@ func TestCancelMobilePhone(t *testing.T) {
 	}
 }
 
+// TestBouncedPartIsSentAgain: a refund of a part that the bank has returned is transferred to another account, without a second
+// refund.
+func TestBouncedPartIsSentAgain(t *testing.T) {
+	t.Parallel()
+	w := open(t, sandbox.Options{})
+	key := w.paid(sandbox.MethodVirtualAccount)
+	if _, err := w.Deposit(order); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.SetFault(sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError, Times: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for i, refunded := range []int{0, 1000} {
+		if r := w.cancel(key, reason("cancelAmount", 1000, "refundReceiveAccount", refundAccount)); r.status != 200 {
+			t.Fatalf("request %d: %d %s", i+1, r.status, r.raw)
+		}
+		w.clock.add(time.Minute)
+		if got := w.get(key); got.number("balanceAmount") != 17000 {
+			t.Errorf("request %d: %s, want a balance of 17000", i+1, got.raw)
+		}
+		w.wantSums(18000, refunded)
+	}
+}
+
 func TestRefundOfDeposit(t *testing.T) {
 	t.Parallel()
 	refundStatus := func(r reply) any {

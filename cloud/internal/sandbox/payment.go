@@ -176,6 +176,7 @@ type record struct {
 	AuthenticatedAt time.Time `json:"authenticatedAt"`
 	Decline         string    `json:"decline"` // the code with which confirm will be rejected
 	Refund          *transfer `json:"refund"`  // refunds in progress to the buyer's account
+	Bounced         int       `json:"bounced"` // won of refunds that the buyer's bank has returned
 
 	unsaved bool // listed in the changes of its state
 }
@@ -231,6 +232,7 @@ func (r *record) advance(now time.Time, l *Ledger) bool {
 		if t.Fails {
 			p.VirtualAccount.RefundStatus = "FAILED"
 			l.Refunded -= t.Amount
+			r.Bounced += t.Amount
 		}
 	}
 	return p.Status != before || r.Refund != refund

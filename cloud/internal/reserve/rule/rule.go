@@ -299,7 +299,7 @@ func (s Snapshot) Late() Step {
 // the refund policy left it with the shop.
 func (s Snapshot) partial(p toss.Payment) Step {
 	if s.Reservation.State == booking.Canceled && !s.keeps(p) {
-		return s.Late()
+		return s.follow(s.Late())
 	}
 	return s.follow(Partial)
 }
@@ -307,6 +307,11 @@ func (s Snapshot) partial(p toss.Payment) Step {
 // keeps reports whether the refund policy left what the provider still holds with the shop.
 func (s Snapshot) keeps(p toss.Payment) bool {
 	return s.Payment.Retained > 0 && p.BalanceAmount <= s.Payment.Retained
+}
+
+// Owes reports whether the provider holds more of a canceled reservation than the refund policy left with the shop.
+func (s Snapshot) Owes(p toss.Payment) bool {
+	return s.Reservation.State == booking.Canceled && p.BalanceAmount > 0 && !s.keeps(p) && s.Payment.SettledOutside == 0
 }
 
 // keepsStay reports whether the refund in progress leaves the reservation as it is.
