@@ -96,6 +96,9 @@ func TestDocument(t *testing.T) {
 		default:
 			t.Errorf("%s: unknown x-access %q", name, o.Access())
 		}
+		if administrators := o.Access() == "look" || o.Access() == "change"; len(o.Roles()) > 0 && !administrators {
+			t.Errorf("%s: x-roles %v with x-access %q, which admits none of them", name, o.Roles(), o.Access())
+		}
 		if o.RequestBody != nil && o.Extensions["x-envelope"] == nil {
 			statuses = append(statuses, "400", "413")
 		}

@@ -52,7 +52,7 @@ var (
 			"GET /v2/admin/branches/{branch}/payments.csv", "POST /v2/admin/branches/{branch}/exports",
 			"POST /v2/admin/reservations/{id}/refund", "POST /v2/admin/reservations/{id}/refund/approval",
 			"DELETE /v2/admin/reservations/{id}/refund/approval",
-			"POST /v2/admin/reservations/{id}/refunds", "POST /v2/admin/differences/{id}/resolution",
+			"POST /v2/admin/reservations/{id}/refunds",
 			"GET /v2/admin/money-desk", "POST /v2/admin/reservations/{id}/check",
 			"POST /v2/admin/reservations/{id}/cash-receipt",
 			"GET /v2/admin/reports/occupancy", "GET /v2/admin/reports/occupancy.csv", "GET /v2/admin/reports/occupancy.xlsx",
