@@ -36,10 +36,6 @@ export function roomsScreen(branch: Branch): Child {
   const flip = async (room: Room, enabled: boolean) => {
     try {
       await api.patch(`/admin/machines/${branch.branch}/${room.roomNo}`, { enabled });
-      toastWithUndo(t(enabled ? "roomSwitchedOn" : "roomSwitchedOff", { n: room.roomNo }), async () => {
-        await api.patch(`/admin/machines/${branch.branch}/${room.roomNo}`, { enabled: !enabled });
-        await source.refresh();
-      });
     } catch (error) {
       const conflicts = error instanceof ApiError ? (error.data as { conflicts?: Conflict[] } | null)?.conflicts : null;
       if (conflicts)
@@ -50,8 +46,14 @@ export function roomsScreen(branch: Branch): Child {
           run: () => flip(room, enabled),
         });
       else toast(explain(error), "bad");
+      await source.refresh();
+      return;
     }
-    await source.refresh();
+    await source.refresh(); // before the message: the next press on the switch takes the change back
+    toastWithUndo(t(enabled ? "roomSwitchedOn" : "roomSwitchedOff", { n: room.roomNo }), async () => {
+      await api.patch(`/admin/machines/${branch.branch}/${room.roomNo}`, { enabled: !enabled });
+      await source.refresh();
+    });
   };
   return [
     heading(t("navRooms")),
