@@ -40,7 +40,7 @@ func TestAgentSettingsInTheConsole(t *testing.T) {
 	}
 	notice()
 	manager.Put(path, map[string]any{"base": 0}).Fails(t, 400, "IllegalArguemntError", "settings 값은 필수입니다.")
-	manager.Put(path, map[string]any{"settings": "a\x00", "base": 0}).Fails(t, 400, "IllegalArguemntError", "설정(settings)은 제어 문자가 없는 24KB 이하의 텍스트여야 합니다.")
+	manager.Put(path, map[string]any{"settings": "a\x01", "base": 0}).Fails(t, 400, "IllegalArguemntError", "설정(settings)은 제어 문자가 없는 24KB 이하의 텍스트여야 합니다.")
 	manager.Put(path, map[string]any{"settings": text, "base": 0}).OK(t)
 	notice()
 	manager.Put(path, map[string]any{"settings": text, "base": 0}).Fails(t, 409, "SettingConflictException", "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요.")
