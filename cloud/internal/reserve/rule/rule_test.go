@@ -228,3 +228,33 @@ func golden(t *testing.T, path string, got []byte) {
 		t.Errorf("%s differs; -update writes it, and then read what has changed:\n%s", path, got)
 	}
 }
+
+// TestOwes checks when the rest of a canceled reservation is refunded: never for an account that was not paid into, although the
+// provider names its amount as the balance.
+func TestOwes(t *testing.T) {
+	t.Parallel()
+	canceled := rule.Snapshot{Reservation: booking.Reservation{State: booking.Canceled}}
+	kept, outside, done := canceled, canceled, canceled
+	kept.Payment.Retained, outside.Payment.SettledOutside, done.Reservation.State = 1000, 1000, booking.Done
+	for _, c := range []struct {
+		name    string
+		s       rule.Snapshot
+		status  string
+		balance int
+		want    bool
+	}{
+		{"money", canceled, toss.StatusDone, 1000, true},
+		{"the rest after a part", canceled, toss.StatusPartialCanceled, 1000, true},
+		{"nothing left", canceled, toss.StatusPartialCanceled, 0, false},
+		{"an expired account", canceled, toss.StatusExpired, 1000, false},
+		{"an open account", canceled, toss.StatusWaitingForDeposit, 1000, false},
+		{"kept by the policy", kept, toss.StatusPartialCanceled, 1000, false},
+		{"more than the policy keeps", kept, toss.StatusPartialCanceled, 1001, true},
+		{"settled outside", outside, toss.StatusDone, 1000, false},
+		{"a stay", done, toss.StatusDone, 1000, false},
+	} {
+		if got := c.s.Owes(toss.Payment{Status: c.status, BalanceAmount: c.balance}); got != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}
