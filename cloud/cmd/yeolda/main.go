@@ -15,13 +15,13 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	_ "time/tzdata" // time zones of branches, on machines without a database of zones
 
 	"github.com/alecthomas/kong"
 
+	"github.com/yeolda/yeolda/cloud/cmd/internal/exit"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -74,28 +74,16 @@ type cli struct {
 	Version     versionCmd     `cmd:"" help:"Print the version."`
 }
 
-// exited carries an exit code out of the parser, which exits after --help.
-type exited int
-
 // run is the program; it returns the exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) (code int) {
-	defer func() {
-		switch found := recover().(type) {
-		case nil:
-		case exited:
-			code = int(found)
-		default: // of a command: it must not look like success
-			fmt.Fprintf(errOut, "yeolda: internal error: %v\n%s", found, debug.Stack())
-			code = exitFailed
-		}
-	}()
+	defer exit.Recover("yeolda", exitFailed, errOut, &code)
 	config.IgnoreEmpty()
 	p := &program{ctx: ctx, in: in, out: out, err: errOut}
 	parser, err := kong.New(&cli{},
 		kong.Name("yeolda"),
 		kong.Description("Unattended rooms: reservations, payments and doors."),
 		kong.Writers(out, errOut),
-		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Exit(exit.With),
 		kong.Resolvers(config.SecretFiles),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)

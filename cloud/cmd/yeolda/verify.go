@@ -31,16 +31,13 @@ func (c *verifyCmd) Run(p *program) error {
 	if err != nil {
 		return &config.Problem{Variable: "YEOLDA_ENCRYPTION_KEY", Text: err.Error()}
 	}
-	v := &verifier{ctx: p.ctx, address: c.URL, branch: c.Branch, guests: c.Guests, mobile: fmt.Sprintf("010%08d", time.Now().UnixMilli()%100_000_000)}
+	v := &verifier{ctx: p.ctx, progress: p.err, address: c.URL, branch: c.Branch, guests: c.Guests, mobile: fmt.Sprintf("010%08d", time.Now().UnixMilli()%100_000_000)}
 	if v.sandbox, err = sandboxOf(p, c.URL); err != nil {
 		return err
 	}
 	began := time.Now()
 	report := proof.Report{At: began.UTC().Truncate(time.Millisecond)}
-	for i, check := range []func() (proof.Rule, error){v.contention, v.replay, v.lateDeposit} {
-		if i == 2 {
-			fmt.Fprintf(p.err, "waiting until a virtual account ends, which takes ten minutes unless the deployment has another YEOLDA_DEPOSIT_DUE\n")
-		}
+	for _, check := range []func() (proof.Rule, error){v.contention, v.replay, v.lateDeposit} {
 		rule, err := check()
 		if err != nil {
 			return fmt.Errorf("%s: %w", rule.ID, err)

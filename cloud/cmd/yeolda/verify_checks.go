@@ -25,6 +25,7 @@ const (
 // verifier buys rooms of one deployment.
 type verifier struct {
 	ctx                      context.Context
+	progress                 io.Writer
 	address, sandbox, branch string
 	guests                   int
 	mobile                   string // of this run's guests
@@ -218,6 +219,7 @@ func (v *verifier) lateDeposit() (proof.Rule, error) {
 	if err := v.confirm(p); err != nil {
 		return rule(id, text, 0), err
 	}
+	fmt.Fprintln(v.progress, "waiting until a virtual account ends, which takes ten minutes unless the deployment has another YEOLDA_DEPOSIT_DUE")
 	ended, err := v.until(func() (bool, error) {
 		receipt, err := p.ShowReceiptWithResponse(v.ctx)
 		if rejected := new(client.Error); errors.As(err, &rejected) && rejected.HTTP < 500 {

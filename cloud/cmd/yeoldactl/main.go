@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -20,6 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/yeolda/yeolda/cloud/client"
+	"github.com/yeolda/yeolda/cloud/cmd/internal/exit"
 )
 
 // version is set by the linker (see the Makefile).
@@ -60,27 +60,15 @@ type program struct {
 	json bool
 }
 
-// exited carries an exit code out of the parser, which exits after --help.
-type exited int
-
 // run is the program; it returns the exit code.
 func run(ctx context.Context, args []string, out, errOut io.Writer) (code int) {
-	defer func() {
-		switch found := recover().(type) {
-		case nil:
-		case exited:
-			code = int(found)
-		default: // of a command: it must not look like success
-			fmt.Fprintf(errOut, "yeoldactl: internal error: %v\n%s", found, debug.Stack())
-			code = exitFailed
-		}
-	}()
+	defer exit.Recover("yeoldactl", exitFailed, errOut, &code)
 	var given cli
 	parser, err := kong.New(&given,
 		kong.Name("yeoldactl"),
 		kong.Description("Branches, reservations, doors and events of a Yeolda service."),
 		kong.Writers(out, errOut),
-		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Exit(exit.With),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {

@@ -38,7 +38,7 @@ func (s *Service) RefundOrphan(ctx context.Context, req OrphanRequest) error {
 	if err != nil {
 		return err
 	}
-	if heldBy(p) > 0 {
+	if p.Held() > 0 {
 		if err := s.cancelOrphan(ctx, req, order, keys, p); err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (s *Service) cancelOrphan(ctx context.Context, req OrphanRequest, order str
 		return ErrAccountRequired
 	}
 	cancel := toss.CancelRequest{Reason: orphanReason}
-	detail := map[string]any{"order": order, "amount": heldBy(p)}
+	detail := map[string]any{"order": order, "amount": p.Held()}
 	if deposit {
 		cancel.RefundAccount = req.Account
 		detail["account"] = masked(req.Account)

@@ -181,7 +181,7 @@ func (s *Service) compare(ctx context.Context, order string, m moved, h money.Pr
 	if err != nil {
 		return money.Discrepancy{}, err
 	}
-	held := heldBy(p)
+	held := p.Held()
 	if held == h.Won {
 		return money.Discrepancy{}, nil // the list was outdated
 	}
@@ -202,20 +202,12 @@ func (s *Service) compareUnknown(ctx context.Context, order string, m moved) (mo
 	if toss.ClassOf(err) == toss.NotFound {
 		return money.Discrepancy{}, nil
 	}
-	if err != nil || heldBy(p) == 0 {
+	if err != nil || p.Held() == 0 {
 		return money.Discrepancy{}, err
 	}
-	found := discrepancy(order, orphan, "%d won at the provider for an order that is not ours: %s", heldBy(p), p.OrderName)
+	found := discrepancy(order, orphan, "%d won at the provider for an order that is not ours: %s", p.Held(), p.OrderName)
 	found.KeySet = string(m.keys)
 	return found, nil
-}
-
-// heldBy returns the won of a payment that the provider holds.
-func heldBy(p toss.Payment) int {
-	if p.Status == toss.StatusDone || p.Status == toss.StatusPartialCanceled {
-		return p.BalanceAmount
-	}
-	return 0
 }
 
 func discrepancy(order, kind, format string, args ...any) money.Discrepancy {

@@ -87,6 +87,15 @@ func (p Payment) RefundStatus() string {
 	return p.VirtualAccount.RefundStatus
 }
 
+// Held returns the won of the payment that the provider holds. The balance of an account that was never paid into is its whole amount,
+// so the balance alone is not sufficient.
+func (p Payment) Held() int {
+	if p.Status == StatusDone || p.Status == StatusPartialCanceled {
+		return p.BalanceAmount
+	}
+	return 0
+}
+
 // FullyCanceled reports whether the payment was cancelled and its balance is zero. A
 // payment that was cancelled in parts remains PARTIAL_CANCELED, so the status alone is
 // not sufficient.

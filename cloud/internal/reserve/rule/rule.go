@@ -309,11 +309,9 @@ func (s Snapshot) keeps(p toss.Payment) bool {
 	return s.Payment.Retained > 0 && p.BalanceAmount <= s.Payment.Retained
 }
 
-// Owes reports whether the provider holds more of a canceled reservation than the refund policy left with the shop. The balance of an
-// account that was never paid into is not held.
+// Owes reports whether the provider holds more of a canceled reservation than the refund policy left with the shop.
 func (s Snapshot) Owes(p toss.Payment) bool {
-	paid := p.Status == toss.StatusDone || p.Status == toss.StatusPartialCanceled
-	return s.Reservation.State == booking.Canceled && paid && p.BalanceAmount > 0 && !s.keeps(p) && s.Payment.SettledOutside == 0
+	return s.Reservation.State == booking.Canceled && p.Held() > 0 && !s.keeps(p) && s.Payment.SettledOutside == 0
 }
 
 // keepsStay reports whether the refund in progress leaves the reservation as it is.
