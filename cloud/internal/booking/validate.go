@@ -95,7 +95,7 @@ func (b Branch) ValidateDoors() error { return b.checkKeypads() }
 
 // CheckPhone returns an [InvalidError] for a text that is not a phone number.
 func CheckPhone(phone string) error {
-	if strings.Trim(phone, "0123456789-+() ") != "" {
+	if strings.Trim(FoldPhone(phone), "0123456789-+() ") != "" {
 		return invalid("phone", "%q; expected digits and hyphens", phone)
 	}
 	return nil

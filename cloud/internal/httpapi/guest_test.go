@@ -51,6 +51,10 @@ func TestGuestPage(t *testing.T) {
 	contact := map[string]any{"amount": 30000, "name": "홍길동", "mobileNum": "+82 10-1234-5678"}
 	blocked := reply{403, "AuthorizationError", "이 휴대폰 번호로는 예약할 수 없습니다. 지점에 문의해 주세요."}
 	says(t, "a blocked number", buyer.Post("/payment", contact), blocked)
+	for _, notation := range []string{"821012345678", "0082 10 1234 5678", "(+82) 10 1234 5678", "10-1234-5678", "０１０－１２３４－５６７８"} {
+		contact := map[string]any{"amount": 30000, "name": "홍길동", "mobileNum": notation}
+		says(t, "a blocked number as "+notation, buyer.Post("/payment", contact), blocked)
+	}
 	register(t, c.Manager, 3, start)
 	c.Manager.Delete(path+"/block", nil).OK(t)
 	buyer.Post("/payment", contact).OK(t)
@@ -71,6 +75,8 @@ func TestGuestIsForgotten(t *testing.T) {
 	handover := "/v2/admin/branches/gangnam/handover"
 	c.Manager.Post(handover, map[string]string{"text": "010-1234-5678 님께 전화"}).OK(t)
 	c.Manager.Post(handover, map[string]string{"text": "손님 전화 +82 (0)10 1234 5678"}).OK(t)
+	c.Manager.Post(handover, map[string]string{"text": "0082 10 1234 5678 확인"}).OK(t)
+	c.Manager.Post(handover, map[string]string{"text": "０１０１２３４５６７８ 확인"}).OK(t)
 	c.Manager.Post(handover, map[string]string{"text": "수건 주문 a@b.co"}).OK(t)
 	c.HQ.Post("/v2/admin/personal-data/erase", map[string]string{"contact": "@"}).Fails(t, 400, "IllegalArguemntError", "")
 	c.HQ.Post("/v2/admin/personal-data/erase", contact).OK(t)

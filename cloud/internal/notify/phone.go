@@ -3,30 +3,18 @@ package notify
 import (
 	"errors"
 	"strings"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
 var errNumber = errors.New("not a Korean phone number")
 
 // mobile converts a Korean phone number to the provider's format: 01012345678.
 func mobile(number string) (string, error) {
-	plus := strings.HasPrefix(strings.TrimSpace(number), "+")
-	digits := strings.Map(func(r rune) rune {
-		switch {
-		case r >= '0' && r <= '9':
-			return r
-		case strings.ContainsRune("+-. ()", r):
-			return -1
-		}
-		return 'x'
-	}, number)
-	if plus {
-		national, ok := strings.CutPrefix(digits, "82")
-		if !ok {
-			return "", errNumber
-		}
-		digits = "0" + strings.TrimPrefix(national, "0")
-	}
-	if strings.Contains(digits, "x") || len(digits) < 8 || len(digits) > 12 {
+	number = booking.FoldPhone(number)
+	digits := booking.NormalizePhone(number)
+	foreign := strings.Contains(number, "+") && !strings.HasPrefix(digits, "0")
+	if foreign || strings.Trim(number, "0123456789+-. ()") != "" || len(digits) < 8 || len(digits) > 12 {
 		return "", errNumber
 	}
 	return digits, nil

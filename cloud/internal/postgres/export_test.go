@@ -49,3 +49,6 @@ const LostTimeout = lostTimeout
 
 // DeleteBefore exports deleteBefore.
 var DeleteBefore = deleteBefore
+
+// PhoneKey exports phoneKey.
+var PhoneKey = phoneKey

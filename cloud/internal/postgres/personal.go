@@ -66,17 +66,33 @@ var PersonalTables = []PersonalTable{
 	}},
 }
 
-// mentioned is the predicate of notes whose text contains the contact $1, a phone number in any notation: +82 begins one with the
-// country code, as in [booking.NormalizePhone].
-const mentioned = `(position($1 in regexp_replace(regexp_replace(text, '\+\s*82\D*0?', '0', 'g'), '\D', '', 'g')) > 0 or position($1 in lower(text)) > 0)`
+// mentioned is the predicate of notes whose text contains the contact $1, a phone number in any notation: with its leading zero, or
+// with the country code instead. ("+82 (0)10" has both.)
+var mentioned = `(position($1 in ` + digitsOf("text") + `) > 0 or $1 like '0%' and position('82' || substr($1, 2) in ` + digitsOf("text") + `) > 0
+	or $1 like '010%' and position(substr($1, 2) in ` + digitsOf("text") + `) > 0 or position($1 in lower(text)) > 0)`
 
 // ofInquiry is the predicate of messages that may forward an inquiry of the contact $1: their variables are sealed, so those
 // of other inquiries, which are kept in franchise_inquiry, match as well.
 var ofInquiry = `template = 'franchise-inquiry' and exists (select from franchise_inquiry i where ` + written("i.mobile", "i.email") + `)`
 
-// written is the predicate of rows with the contact $1 in the notation of the user; see booking.NormalizePhone.
+// written is the predicate of rows with the contact $1 in the notation of the user.
 func written(mobile, email string) string {
-	return `(regexp_replace(regexp_replace(` + mobile + `, '^\s*\+82\D*0?', '0'), '\D', '', 'g') = $1 or lower(trim(` + email + `)) = $1)`
+	return `(` + phoneKey(mobile) + ` = $1 or lower(trim(` + email + `)) = $1)`
+}
+
+// ascii is [booking.FoldPhone] for the characters that count in a phone number.
+func ascii(column string) string {
+	return `translate(` + column + `, '０１２３４５６７８９＋', '0123456789+')`
+}
+
+func digitsOf(column string) string {
+	return `regexp_replace(` + ascii(column) + `, '[^0-9]', '', 'g')`
+}
+
+// phoneKey is [booking.NormalizePhone] of a column.
+func phoneKey(column string) string {
+	return `regexp_replace(` + digitsOf(column) + `,
+		case when ` + ascii(column) + ` ~ '^[^0-9]*[+]' then '^(?:00)?820*' else '^00820*|^820*(?=[1-9][0-9]{7,10}$)' end || '|^(?=10[0-9]{8}$)', '0')`
 }
 
 // emptied is the SET clause that empties the columns. A column emptied by $2 is compared with it, so that a repetition

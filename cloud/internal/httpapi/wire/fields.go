@@ -276,12 +276,13 @@ func Whole(field string, value *int, low, high int) (int, error) {
 	return *value, nil
 }
 
-// Mobile checks a phone number: at most 20 characters, digits with the usual separators.
+// Mobile checks a phone number: at most 20 characters, digits with the usual separators, returned in ASCII.
 func Mobile(field string, value *string, required bool) (string, error) {
 	number, err := OptionalText(field, value, 20)
 	if err != nil {
 		return "", err
 	}
+	number = strings.TrimSpace(booking.FoldPhone(number))
 	if number == "" {
 		if required {
 			return "", Missing(field)
