@@ -4,6 +4,7 @@ package chatops
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
@@ -39,36 +40,48 @@ func (b *Backend) Branches(ctx context.Context) ([]discord.Branch, error) {
 	return list, nil
 }
 
-// Reservations lists the branch's reservations of today.
+// Reservations lists the branch's reservations of today. Extensions are part of the stay that they extend.
 func (b *Backend) Reservations(ctx context.Context, code string) ([]discord.Reservation, error) {
-	branch, busy, err := b.today(ctx, code)
+	branch, err := b.DB.Branch(ctx, code)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	date := booking.DateOf(b.DB.Now(), branch.Zone)
+	busy, err := b.busy(ctx, branch, booking.Interval{Start: date.At(0, branch.Zone), End: date.AddDays(1).At(0, branch.Zone)})
 	if err != nil {
 		return nil, err
 	}
 	list := make([]discord.Reservation, 0, len(busy))
 	for _, r := range busy {
 		list = append(list, discord.Reservation{
-			Room: r.RoomNo, Start: r.Start.In(branch.Zone), End: r.End.In(branch.Zone), Name: r.Name, Status: statusText(r),
+			Room: r.RoomNo, Start: r.Start.In(branch.Zone), End: r.Stay().End.In(branch.Zone), Name: r.Name, Status: statusText(r),
 		})
 	}
 	return list, nil
 }
 
+// roomsAhead is how far ahead Rooms looks for the next reservation.
+const roomsAhead = 24 * time.Hour
+
 // Rooms returns the current state of each room: in use or free, and until when.
 func (b *Backend) Rooms(ctx context.Context, code string) ([]discord.Room, error) {
-	branch, busy, err := b.today(ctx, code)
+	branch, err := b.DB.Branch(ctx, code)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	now := b.DB.Now()
+	busy, err := b.busy(ctx, branch, booking.Interval{Start: now, End: now.Add(roomsAhead)})
 	if err != nil {
 		return nil, err
 	}
-	now := b.DB.Now()
 	rooms := make([]discord.Room, 0, len(branch.Rooms))
 	for _, room := range branch.Rooms {
 		state := discord.Room{No: room.No, Enabled: room.Enabled}
 		for _, r := range busy {
-			switch {
-			case r.RoomNo != room.No || !now.Before(r.End):
-			case r.Contains(now):
-				state.InUse, state.Until = true, r.End.In(branch.Zone)
+			switch stay := r.Stay(); {
+			case r.RoomNo != room.No || !now.Before(stay.End):
+			case stay.Contains(now):
+				state.InUse, state.Until = true, stay.End.In(branch.Zone)
 			case state.Until.IsZero():
 				state.Until = r.Start.In(branch.Zone)
 			}
@@ -78,25 +91,19 @@ func (b *Backend) Rooms(ctx context.Context, code string) ([]discord.Room, error
 	return rooms, nil
 }
 
-func (b *Backend) today(ctx context.Context, code string) (booking.Branch, []booking.Reservation, error) {
-	branch, err := b.DB.Branch(ctx, code)
+// busy returns the stays within a span of time, by room and time, without quarantines: no guest comes to those. An extension that
+// is paid is in the times of its stay.
+func (b *Backend) busy(ctx context.Context, branch booking.Branch, span booking.Interval) ([]booking.Reservation, error) {
+	early := span.Start.Add(-booking.MaxLength) // a stay that ended before the span may continue in it by an extension
+	list, err := postgres.ReservationsDuring(ctx, b.DB.Pool, branch.ID, booking.Interval{Start: early, End: span.End})
 	if err != nil {
-		return branch, nil, refusal(err)
+		return nil, err
 	}
 	now := b.DB.Now()
-	date := booking.DateOf(now, branch.Zone)
-	day := booking.Interval{Start: date.At(0, branch.Zone), End: date.AddDays(1).At(0, branch.Zone)}
-	list, err := postgres.ReservationsDuring(ctx, b.DB.Pool, branch.ID, day)
-	if err != nil {
-		return branch, nil, err
-	}
-	busy := list[:0]
-	for _, r := range list {
-		if r.Occupies(now) {
-			busy = append(busy, r)
-		}
-	}
-	return branch, busy, nil
+	return slices.DeleteFunc(list, func(r booking.Reservation) bool {
+		extension := r.Extends != 0 && r.State == booking.Done
+		return !r.Occupies(now) || r.QuarantineOf != 0 || extension || !r.Stay().End.After(span.Start)
+	}), nil
 }
 
 func statusText(r booking.Reservation) string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -75,10 +76,10 @@ func (h *Handler) run(ctx context.Context, i interaction, branch string) (string
 	switch i.Data.Name {
 	case commandReservations:
 		list, err := h.Backend.Reservations(ctx, branch)
-		return reservationsText(branch, list), err
+		return reservationsText(branch, list, h.Now()), err
 	case commandRooms:
 		list, err := h.Backend.Rooms(ctx, branch)
-		return roomsText(branch, list), err
+		return roomsText(branch, list, h.Now()), err
 	case commandReadings:
 		list, err := h.Backend.Readings(ctx, branch)
 		return readingsText(branch, list), err
@@ -120,19 +121,34 @@ func (i interaction) room() (int, error) {
 	return 0, nil
 }
 
-func reservationsText(branch string, list []Reservation) string {
+// clock writes a time of day, with the day if it is not that of now.
+func clock(at, now time.Time) string {
+	day := at.Format(time.DateOnly)
+	text := at.Format("15:04")
+	switch now = now.In(at.Location()); day {
+	case now.Format(time.DateOnly):
+		return text
+	case now.AddDate(0, 0, 1).Format(time.DateOnly):
+		return "내일 " + text
+	case now.AddDate(0, 0, -1).Format(time.DateOnly):
+		return "어제 " + text
+	}
+	return day + " " + text
+}
+
+func reservationsText(branch string, list []Reservation, now time.Time) string {
 	if len(list) == 0 {
 		return fmt.Sprintf("**%s** 오늘 예약이 없습니다.", branch)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** 오늘 예약 %d건", branch, len(list))
 	for _, r := range list {
-		fmt.Fprintf(&b, "\n`%s~%s` %d번 %s (%s)", r.Start.Format("15:04"), r.End.Format("15:04"), r.Room, plain(r.Name), r.Status)
+		fmt.Fprintf(&b, "\n`%s~%s` %d번 %s (%s)", clock(r.Start, now), clock(r.End, now), r.Room, plain(r.Name), r.Status)
 	}
 	return b.String()
 }
 
-func roomsText(branch string, list []Room) string {
+func roomsText(branch string, list []Room, now time.Time) string {
 	if len(list) == 0 {
 		return fmt.Sprintf("**%s** 룸이 없습니다.", branch)
 	}
@@ -142,11 +158,11 @@ func roomsText(branch string, list []Room) string {
 		state := "비어 있음"
 		switch {
 		case r.InUse:
-			state = "이용 중, " + r.Until.Format("15:04") + "까지"
+			state = "이용 중, " + clock(r.Until, now) + "까지"
 		case !r.Enabled:
 			state = "사용 안 함"
 		case !r.Until.IsZero():
-			state += ", 다음 예약 " + r.Until.Format("15:04")
+			state += ", 다음 예약 " + clock(r.Until, now)
 		}
 		fmt.Fprintf(&b, "\n%d번: %s", r.No, state)
 	}

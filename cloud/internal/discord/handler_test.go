@@ -64,19 +64,19 @@ func (d *backend) Branches(ctx context.Context) ([]Branch, error) {
 }
 
 func (d *backend) Reservations(ctx context.Context, branch string) ([]Reservation, error) {
-	at := time.Date(2026, 11, 21, 15, 0, 0, 0, time.FixedZone("KST", 9*60*60))
+	at := time.Date(2023, 11, 15, 15, 0, 0, 0, time.FixedZone("KST", 9*60*60))
 	if branch == "hongdae" {
 		return nil, d.act(ctx)
 	}
 	return []Reservation{
 		{2, at, at.Add(time.Hour), "홍길동", "결제 완료"},
-		{3, at.Add(time.Hour), at.Add(2 * time.Hour), "@everyone **<@1>**", "입금 대기"},
+		{3, at.Add(-16 * time.Hour), at.Add(10 * time.Hour), "@everyone **<@1>**", "입금 대기"},
 	}, d.act(ctx)
 }
 
 func (d *backend) Rooms(ctx context.Context, _ string) ([]Room, error) {
-	at := time.Date(2026, 11, 21, 16, 0, 0, 0, time.FixedZone("KST", 9*60*60))
-	return []Room{{1, true, true, at}, {2, true, false, at}, {3, true, false, time.Time{}}, {4, false, false, at}}, d.act(ctx)
+	at := time.Date(2023, 11, 15, 16, 0, 0, 0, time.FixedZone("KST", 9*60*60))
+	return []Room{{1, true, true, at}, {2, true, false, at}, {3, true, false, time.Time{}}, {4, false, false, at}, {5, true, true, at.AddDate(0, 0, 1)}}, d.act(ctx)
 }
 
 func (d *backend) Unlock(ctx context.Context, r UnlockRequest) (bool, error) {
@@ -206,10 +206,10 @@ func TestCommands(t *testing.T) {
 		want       string
 	}{
 		{"reservations", ask("2", commandReservations, "gangnam", ""), &backend{},
-			"**gangnam** 오늘 예약 2건\n`15:00~16:00` 2번 홍길동 (결제 완료)\n`16:00~17:00` 3번 everyone 1 (입금 대기)"},
+			"**gangnam** 오늘 예약 2건\n`15:00~16:00` 2번 홍길동 (결제 완료)\n`어제 23:00~내일 01:00` 3번 everyone 1 (입금 대기)"},
 		{"no reservations", ask("1", commandReservations, "hongdae", ""), &backend{}, "**hongdae** 오늘 예약이 없습니다."},
 		{"rooms", ask("2", commandRooms, "gangnam", ""), &backend{},
-			"**gangnam** 룸 상태\n1번: 이용 중, 16:00까지\n2번: 비어 있음, 다음 예약 16:00\n3번: 비어 있음\n4번: 사용 안 함"},
+			"**gangnam** 룸 상태\n1번: 이용 중, 16:00까지\n2번: 비어 있음, 다음 예약 16:00\n3번: 비어 있음\n4번: 사용 안 함\n5번: 이용 중, 내일 16:00까지"},
 		{"readings", ask("2", commandReadings, "gangnam", ""), &backend{}, "**gangnam** 온도와 습도\n로비: 23.5°C, 41%\n1번 룸: -0.5°C, 100%"},
 		{"front doors", ask("2", commandUnlock, "gangnam", ""), &backend{}, "**gangnam** 현관 문을 열었습니다."},
 		{"room", ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":3}`), &backend{}, "**gangnam** 3번 룸 문을 열었습니다."},
@@ -219,7 +219,7 @@ func TestCommands(t *testing.T) {
 		{"unknown command", ask("2", "폭파", "gangnam", ""), &backend{}, "알 수 없는 명령입니다."},
 		{"refused", ask("2", commandUnlock, "gangnam", ""), &backend{err: fmt.Errorf("unlock: %w", Refusal("룸을 찾을 수 없습니다."))}, "룸을 찾을 수 없습니다."},
 		{"broken", ask("2", commandUnlock, "gangnam", ""), &backend{err: errors.New("pq: password of yeolda")}, "일시적인 오류가 발생했습니다."},
-		{"direct message", strings.Replace(ask("2", commandRooms, "gangnam", ""), `"member":{"user":{"id":"2"}}`, `"user":{"id":"2"}`, 1), &backend{}, "**gangnam** 룸 상태\n1번: 이용 중, 16:00까지\n2번: 비어 있음, 다음 예약 16:00\n3번: 비어 있음\n4번: 사용 안 함"},
+		{"direct message", strings.Replace(ask("2", commandRooms, "gangnam", ""), `"member":{"user":{"id":"2"}}`, `"user":{"id":"2"}`, 1), &backend{}, "**gangnam** 룸 상태\n1번: 이용 중, 16:00까지\n2번: 비어 있음, 다음 예약 16:00\n3번: 비어 있음\n4번: 사용 안 함\n5번: 이용 중, 내일 16:00까지"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -99,8 +99,8 @@ func TestMessagesOfTheStay(t *testing.T) {
 		return only(t, s, `select count(*)::text from agent_inventory where online and $1`, true) == "1"
 	})
 	s.Clock.Advance(2 * time.Minute)
-	if m := count("stay-not-arrived", 1); m.Variables["link"] == "" || m.Variables["endTime"] == "" {
-		t.Errorf("not arrived: %+v", m)
+	if m := count("stay-not-arrived", 1); m.Variables["link"] == "" || m.Variables["endTime"] != wire(soon.Add(58 * time.Minute))[8:10]+":"+wire(soon.Add(58 * time.Minute))[10:] {
+		t.Errorf("not arrived: %+v, want until two minutes before the end of %v", m, soon.Add(time.Hour))
 	}
 }
 

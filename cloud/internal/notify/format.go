@@ -25,6 +25,16 @@ func Period(lang Language, start, end time.Time) (date, hours string) {
 	return fmt.Sprintf("%d년 %d월 %d일(%s)", start.Year(), start.Month(), start.Day(), koreanDays[start.Weekday()]), hours
 }
 
+// Due formats the time at which a deposit is due, with its date if that is not the date of now; both in the zone of due.
+func Due(lang Language, due, now time.Time) string {
+	date, _ := Period(lang, due, due)
+	clock := due.Format("15:04")
+	if today, _ := Period(lang, now.In(due.Location()), now); today == date {
+		return clock
+	}
+	return date + " " + clock
+}
+
 // Won formats an amount with thousands separators: 18000 becomes 18,000.
 func Won(amount int) string {
 	s := strconv.Itoa(amount)

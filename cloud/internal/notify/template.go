@@ -29,10 +29,11 @@ const (
 	DepositOverdue          Template = "deposit-overdue"
 	DepositReversed         Template = "deposit-reversed"
 	ReservationCanceled     Template = "reservation-canceled"
-	ReservationEnded        Template = "reservation-ended" // canceled, and no money is returned
-	PaymentFailed           Template = "payment-failed"    // an unclear payment turned out not to be charged
-	PaymentReturned         Template = "payment-returned"  // it was charged too late, and is refunded
-	PartRefunded            Template = "part-refunded"     // a part of the payment, and the reservation stays
+	ReservationUnrefunded   Template = "reservation-canceled-unrefunded" // it was paid, and no money is returned
+	ReservationEnded        Template = "reservation-ended"               // canceled, and nothing was paid
+	PaymentFailed           Template = "payment-failed"                  // an unclear payment turned out not to be charged
+	PaymentReturned         Template = "payment-returned"                // it was charged too late, and is refunded
+	PartRefunded            Template = "part-refunded"                   // a part of the payment, and the reservation stays
 	RefundFailed            Template = "refund-failed"
 	RefundAccountNeeded     Template = "refund-account" // with a link where the guest enters the account
 	ReservationMoved        Template = "reservation-moved"

@@ -78,7 +78,7 @@ func TestTemplatesRender(t *testing.T) {
 func TestTemplatesAreWhole(t *testing.T) {
 	t.Parallel()
 	all := []Template{AlertBegan, AlertEnded, DepositConfirmed, DepositConfirmedPIN, DepositOverdue, DepositReversed, ExtensionCanceled, FranchiseInquiry, KeyChanged, LoginCode, PartRefunded, PaymentFailed, PaymentReturned, DailyProof, RefundAccountNeeded, RefundCompleted, RefundFailed,
-		ReservationCanceled, ReservationConfirmed, ReservationConfirmedPIN, ReservationEnded, ReservationMoved, StayDoorFailed, StayEnding, StayExtended, StayNotArrived, StayPIN, StayReminder, VirtualAccountIssued}
+		ReservationCanceled, ReservationUnrefunded, ReservationConfirmed, ReservationConfirmedPIN, ReservationEnded, ReservationMoved, StayDoorFailed, StayEnding, StayExtended, StayNotArrived, StayPIN, StayReminder, VirtualAccountIssued}
 	if got := Templates(); !slices.Equal(got, all) {
 		t.Errorf("template files %v, constants %v", got, all)
 	}
@@ -194,6 +194,25 @@ func TestPeriod(t *testing.T) {
 	} {
 		if date, hours := Period(tc.lang, tc.start, tc.end); date != tc.date || hours != tc.hours {
 			t.Errorf("%s: %q %q, want %q %q", tc.lang, date, hours, tc.date, tc.hours)
+		}
+	}
+}
+
+func TestDue(t *testing.T) {
+	t.Parallel()
+	seoul := time.FixedZone("KST", 9*60*60)
+	now := time.Date(2026, 11, 21, 14, 55, 0, 0, time.UTC) // 23:55 in Seoul
+	for _, tc := range []struct {
+		lang Language
+		due  time.Time
+		want string
+	}{
+		{Korean, time.Date(2026, 11, 21, 23, 59, 0, 0, seoul), "23:59"},
+		{Korean, time.Date(2026, 11, 22, 0, 5, 0, 0, seoul), "2026년 11월 22일(일) 00:05"},
+		{English, time.Date(2026, 11, 22, 0, 5, 0, 0, seoul), "Sun, 22 Nov 2026 00:05"},
+	} {
+		if got := Due(tc.lang, tc.due, now); got != tc.want {
+			t.Errorf("due %v: %q, want %q", tc.due, got, tc.want)
 		}
 	}
 }

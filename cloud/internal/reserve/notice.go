@@ -73,18 +73,20 @@ func (c *change) notifyAccount(p toss.Payment, due time.Time) error {
 	}
 	return c.notifyGuest(c.r(), notify.VirtualAccountIssued, map[string]string{
 		"bank": bankName(v.Bank), "accountNumber": v.Number, "accountHolder": v.CustomerName,
-		"dueTime": due.In(branch.Zone).Format("15:04"),
+		"dueTime": notify.Due(notify.Language(c.r().Language), due.In(branch.Zone), c.now),
 	})
 }
 
 // notifyCanceled notifies the guest of a cancellation and of the refunded won. If nothing is refunded, the message contains
-// no amount.
+// no amount: the refund policy keeps the payment, parts have returned all of it, or the guest paid the partner.
 func (c *change) notifyCanceled(won int) error {
 	switch {
 	case c.r().Extends != 0 && won <= 0:
 		return nil // the stay itself is as before
 	case c.r().Extends != 0:
 		return c.renotifyGuest(c.withoutKey(), notify.ExtensionCanceled, map[string]string{"amount": notify.Won(won)})
+	case won <= 0 && (c.r().Source == booking.Partner || !c.r().PaidAt.IsZero() && c.r().Amount > 0):
+		return c.renotifyGuest(c.withoutKey(), notify.ReservationUnrefunded, nil)
 	case won <= 0:
 		return c.renotifyGuest(c.withoutKey(), notify.ReservationEnded, nil)
 	}

@@ -200,7 +200,7 @@ func (c *change) cancelPaid(intent *cancellation) (ended bool, err error) {
 	case err != nil:
 		return false, err
 	case open && intent.forced:
-		return true, c.end(0) // returnRest refunds the rest
+		return true, c.end(c.r().Amount - c.Payment.Returned - c.Payment.SettledOutside) // returnRest refunds the rest
 	case open:
 		return false, ErrRefundOpen
 	}

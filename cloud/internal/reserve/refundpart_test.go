@@ -158,7 +158,7 @@ func (s *shop) wantMessage(t *testing.T, id int64, won int) {
 			switch m.Template {
 			case string(notify.ReservationCanceled):
 				return m.Variables["amount"] == notify.Won(won)
-			case string(notify.ReservationEnded):
+			case string(notify.ReservationUnrefunded):
 				return won == 0
 			}
 		}

@@ -57,7 +57,11 @@ func (c *change) notifyStay(m postgres.StayMessage) error {
 	if err != nil {
 		return err
 	}
-	more := map[string]string{"endTime": r.Stay().End.In(branch.Zone).Format("15:04")}
+	until := r.Stay().End
+	if m.Template == string(notify.StayNotArrived) {
+		until = r.Stay().LastUnlock() // until then the guest can enter
+	}
+	more := map[string]string{"endTime": until.In(branch.Zone).Format("15:04")}
 	_, more["time"] = notify.Period(notify.Language(r.Language), r.Start.In(branch.Zone), r.Stay().End)
 	if m.Template == postgres.StayPIN.Template {
 		if more["pin"], err = c.pin(r.ID); err != nil {

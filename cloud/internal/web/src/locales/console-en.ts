@@ -1398,6 +1398,7 @@ export const en: Texts = {
   "template_refund-account": "Refund account needed",
   "template_reservation-ended": "Canceled, nothing paid",
   "template_reservation-canceled": "Reservation cancelled",
+  "template_reservation-canceled-unrefunded": "Reservation cancelled, no refund",
   "template_reservation-confirmed": "Reservation confirmed, key",
   "template_reservation-confirmed-pin": "Reservation confirmed, key, PIN",
   "template_reservation-moved": "Reservation moved",

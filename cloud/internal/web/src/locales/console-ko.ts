@@ -1383,6 +1383,7 @@ export const ko = {
   "template_refund-account": "환불 계좌 요청",
   "template_reservation-ended": "예약 취소(결제 없음)",
   "template_reservation-canceled": "예약 취소",
+  "template_reservation-canceled-unrefunded": "예약 취소(환불 없음)",
   "template_reservation-confirmed": "예약 확정·열쇠",
   "template_reservation-confirmed-pin": "예약 확정·열쇠, 비밀번호",
   "template_reservation-moved": "예약 변경",

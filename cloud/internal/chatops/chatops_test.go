@@ -1,0 +1,60 @@
+package chatops_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/chatops"
+	"github.com/yeolda/yeolda/cloud/internal/discord"
+	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+)
+
+// Staff see a stay until the end of its extension, the next guest of tomorrow too, and no quarantine as a reservation.
+func TestRoomsOfTheChat(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := db.Pool.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`insert into branch (code) values ('gangnam')`)
+	exec(`insert into room (branch_id, no, machine) select id, generate_series(1, 3), 'Bed' from branch`)
+	add := func(room int, start, end time.Time, more, values string) {
+		t.Helper()
+		exec(`insert into reservation (branch_id, room_id, start_at, end_at, occupied, name, `+more+`)
+			select branch_id, id, $2, $3, tstzrange($2, $3::timestamptz + interval '10 minutes'), '홍길동', `+values+` from room where no = $1`, room, start, end)
+	}
+	const stay = "state, source, method, amount, paid_at, extends"
+	mark := db.Now().Truncate(10 * time.Minute)
+	start, end, extended, tomorrow := mark.Add(-time.Hour), mark.Add(10*time.Minute), mark.Add(40*time.Minute), mark.Add(23*time.Hour)
+	add(1, start, end, stay, `'DONE', 'CUSTOMER', '카드', 1000, now(), null`)
+	add(1, end, extended, stay, `'WAITING_FOR_DEPOSIT', 'CUSTOMER', '카드', 1000, now(), (select max(id) from reservation)`)
+	exec(`update reservation set state = 'DONE' where state = 'WAITING_FOR_DEPOSIT'`) // a trigger lengthens the stay
+	add(2, tomorrow, tomorrow.Add(time.Hour), stay, `'DONE', 'CUSTOMER', '카드', 1000, now(), null`)
+	add(3, mark, extended, "state, source, expires_at, quarantine_of", `'HOLD', 'ADMIN', now() + interval '1 hour', (select max(id) from reservation)`)
+
+	chat := &chatops.Backend{DB: db}
+	rooms, err := chat.Rooms(t.Context(), "gangnam")
+	if err != nil || len(rooms) != 3 {
+		t.Fatal(rooms, err)
+	}
+	for i, want := range []discord.Room{{InUse: true, Until: extended}, {Until: tomorrow}, {}} {
+		if got := rooms[i]; got.InUse != want.InUse || !got.Until.Equal(want.Until) {
+			t.Errorf("room %d: in use %v until %v, want %v until %v", got.No, got.InUse, got.Until, want.InUse, want.Until)
+		}
+	}
+	list, err := chat.Reservations(t.Context(), "gangnam")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) == 0 || list[0].Room != 1 || !list[0].End.Equal(extended) {
+		t.Fatalf("got %+v, want the stay in room 1 until %v", list, extended)
+	}
+	for _, r := range list[1:] {
+		if r.Room != 2 { // today, if this test runs in the last hour of a day
+			t.Errorf("got %+v, want neither the extension nor the quarantine", r)
+		}
+	}
+}
