@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/http/cookiejar"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -54,6 +55,9 @@ type Error struct {
 	Code      string `json:"errorCode"` // the payment provider's, if it rejected a payment
 	Message   string `json:"message"`   // in Korean
 	RequestID string `json:"-"`         // names the request in the log of the service
+
+	Data       json.RawMessage `json:"data"` // such as the conflicts of a 409; null for most errors
+	RetryAfter time.Duration   `json:"-"`    // to wait before the request is repeated, of 429 and 503; 0: not said
 }
 
 // Error implements error.
@@ -83,6 +87,9 @@ func (d *doer) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	rejected := &Error{HTTP: answer.StatusCode, RequestID: answer.Header.Get("X-Request-Id")}
+	if wait, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil { // a proxy may send a date
+		rejected.RetryAfter = time.Duration(wait) * time.Second
+	}
 	if json.Unmarshal(body, rejected) != nil { // from a proxy
 		rejected.Message = http.StatusText(answer.StatusCode)
 	}

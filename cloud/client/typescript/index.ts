@@ -15,6 +15,12 @@ export class YeoldaError extends Error {
     message: string,
     /** Names the request in the log of the service. */
     readonly requestId: string | null,
+    /** The payment provider's code if it rejected a payment. */
+    readonly code: string | null = null,
+    /** Such as the conflicts of a 409. */
+    readonly data: unknown = null,
+    /** The seconds to wait before the request is repeated: of 429 and 503. */
+    readonly retryAfter: number | null = null,
   ) {
     super(message);
   }
@@ -25,7 +31,7 @@ export class YeoldaError extends Error {
  * works without. The client keeps cookies, so one client is one guest: it holds at most one room at a time.
  */
 export function yeolda(address: string, token = "") {
-  const api = createClient<paths>({ baseUrl: `${address}/api` });
+  const api = createClient<paths>({ baseUrl: `${address.replace(/\/+$/, "")}/api` });
   const cookies = new Map<string, string>();
   api.use({
     onRequest({ request }) {
@@ -37,11 +43,26 @@ export function yeolda(address: string, token = "") {
     async onResponse({ response }) {
       for (const cookie of response.headers.getSetCookie()) {
         const [, name, value] = /^([^=]*)=([^;]*)/.exec(cookie)!;
-        cookies.set(name, value);
+        if (value) cookies.set(name, value);
+        else cookies.delete(name); // its hold or session is over
       }
       if (response.ok) return;
-      const { errorType = "", message = response.statusText } = await response.json().catch(() => ({}));
-      throw new YeoldaError(response.status, errorType, message, response.headers.get("X-Request-Id"));
+      const {
+        errorType = "",
+        message = response.statusText,
+        errorCode = null,
+        data = null,
+      } = await response.json().catch(() => ({}));
+      const wait = response.headers.get("Retry-After");
+      throw new YeoldaError(
+        response.status,
+        errorType,
+        message,
+        response.headers.get("X-Request-Id"),
+        errorCode,
+        data,
+        wait ? Number(wait) : null,
+      );
     },
   });
   return api;
