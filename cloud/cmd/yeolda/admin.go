@@ -168,6 +168,8 @@ func inWords(err error, login string) error {
 		return fmt.Errorf("there is an administrator %q already; yeolda admin passwd changes the password", login)
 	case errors.Is(err, postgres.ErrNoBranch):
 		return errors.New("there is no such branch; see yeolda branch list")
+	case errors.Is(err, account.ErrLastHeadquarters):
+		return fmt.Errorf("%s is the last account of the headquarters that can log in; add another one first: yeolda admin add LOGIN --role hq", login)
 	case errors.Is(err, account.ErrNeedsBranch):
 		return errors.New("a role other than hq needs --branch; hq has all of them and takes none")
 	case err != nil:

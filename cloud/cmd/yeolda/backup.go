@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/pgserver"
@@ -80,7 +83,9 @@ func (c *restoreCmd) Run(p *program) error {
 			return err
 		}
 		if have > 0 {
-			return errors.New("the database is not empty; restore into a new one")
+			if err := p.emptySchema(db); err != nil {
+				return err
+			}
 		}
 		tool.Args = append(tool.Args, "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", c.File)
 		return tool.Run()
@@ -93,6 +98,21 @@ func (c *restoreCmd) Run(p *program) error {
 	}
 	return p.withRawDatabase(asOwner(c.Database), func(db *postgres.DB) error { // only the owner moves sequences
 		return p.afterRestore(db, erasures)
+	})
+}
+
+// emptySchema removes a schema without data, as a command such as yeolda branch list makes in an empty database.
+func (p *program) emptySchema(db *postgres.DB) error {
+	return db.InTx(p.ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		used, err := postgres.TablesInUse(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if len(used) > 0 {
+			return fmt.Errorf("the database is not empty, it has rows in %s; restore into a new one: createdb, and YEOLDA_DATABASE_URL, or with a "+
+				"private one an empty YEOLDA_DATA_DIR", strings.Join(used[:min(3, len(used))], ", "))
+		}
+		return postgres.DropTables(ctx, tx)
 	})
 }
 

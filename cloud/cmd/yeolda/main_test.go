@@ -239,7 +239,10 @@ func TestAdminCommands(t *testing.T) {
 		[]string{"admin", "list"},
 		[]string{"admin", "enable", "minsu"},
 		[]string{"admin", "remove", "minsu"},
-		[]string{"admin", "remove", "minsu"},
+		[]string{"admin", "disable", "boss"},
+		[]string{"admin", "disable", "hq"},
+		[]string{"admin", "remove", "hq"},
+		[]string{"admin", "remove", "boss"},
 		[]string{"admin", "list"},
 	)
 }

@@ -235,10 +235,32 @@ func (s *Service) SetPassword(ctx context.Context, loginID, password, by string)
 	})
 }
 
-// DisableAdministrator blocks an administrator's login and ends all sessions.
+// ErrLastHeadquarters is returned for a change after which no account of the headquarters could log in: only such an account adds
+// administrators, so the console could not undo it.
+var ErrLastHeadquarters = errors.New("account: this is the last account of the headquarters that can log in")
+
+// keepHeadquarters makes a change, and returns ErrLastHeadquarters if it leaves no account of the headquarters that can log in. The
+// rows of those accounts are locked first, so that two of them cannot end each other at once.
+func keepHeadquarters(ctx context.Context, tx pgx.Tx, change func() error) error {
+	before, err := postgres.LockHeadquarters(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if err := change(); err != nil || before == 0 {
+		return err
+	}
+	after, err := postgres.LockHeadquarters(ctx, tx)
+	if err == nil && after == 0 {
+		err = ErrLastHeadquarters
+	}
+	return err
+}
+
+// DisableAdministrator blocks an administrator's login and ends all sessions. It returns ErrLastHeadquarters for the last account of
+// the headquarters.
 func (s *Service) DisableAdministrator(ctx context.Context, loginID, by string) error {
 	return s.changeAdministrator(ctx, loginID, "administrator.disable", by, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		return postgres.SetDisabled(ctx, tx, loginID, now)
+		return keepHeadquarters(ctx, tx, func() error { return postgres.SetDisabled(ctx, tx, loginID, now) })
 	})
 }
 
@@ -250,10 +272,10 @@ func (s *Service) EnableAdministrator(ctx context.Context, loginID, by string) e
 }
 
 // RemoveAdministrator deletes an administrator and ends all sessions. The audit log keeps the administrator's
-// actions.
+// actions. It returns ErrLastHeadquarters for the last account of the headquarters.
 func (s *Service) RemoveAdministrator(ctx context.Context, loginID, by string) error {
 	return s.changeAdministrator(ctx, loginID, "administrator.remove", by, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		return postgres.DeleteAdministrator(ctx, tx, loginID)
+		return keepHeadquarters(ctx, tx, func() error { return postgres.DeleteAdministrator(ctx, tx, loginID) })
 	})
 }
 

@@ -150,7 +150,8 @@ func (s *Service) ChangeRights(ctx context.Context, loginID string, role Role, b
 		return err
 	}
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		if err := postgres.SetRole(ctx, tx, loginID, string(role)); err != nil {
+		err := keepHeadquarters(ctx, tx, func() error { return postgres.SetRole(ctx, tx, loginID, string(role)) })
+		if err != nil {
 			return err
 		}
 		if err := postgres.SetAdministratorBranches(ctx, tx, loginID, branches); err != nil {

@@ -95,6 +95,7 @@ var table = []row{
 	{account.ErrLoginID, 400, typeIllegal, "아이디(id)는 영문 소문자, 숫자, 점, 하이픈, 밑줄로 최대 40자입니다."},
 	{account.ErrRole, 400, typeIllegal, "역할(role) 값이 올바르지 않습니다."},
 	{account.ErrNeedsBranch, 400, typeIllegal, "본사가 아니면 담당 지점(branches)이 하나 이상 필요합니다."},
+	{account.ErrLastHeadquarters, 400, typeIllegal, "로그인할 수 있는 마지막 본사 계정은 바꿀 수 없습니다."},
 	{console.ErrOwnRights, 400, typeIllegal, "자신의 권한은 스스로 바꿀 수 없습니다."},
 	{backoffice.ErrLoginCode, 400, typeIllegal, "로그인 인증번호는 다시 보낼 수 없습니다."},
 	{backoffice.ErrNoSession, 404, typeNotFound, "해당 세션을 찾을 수 없습니다."},

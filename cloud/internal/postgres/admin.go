@@ -105,6 +105,12 @@ func SetDisabled(ctx context.Context, q Querier, loginID string, since time.Time
 		`update administrator set disabled_at = $2, updated_at = clock_timestamp() where login_id = $1`, loginID, null(since)))
 }
 
+// LockHeadquarters locks the accounts of the headquarters that can log in, and returns how many there are.
+func LockHeadquarters(ctx context.Context, tx pgx.Tx) (n int, err error) {
+	tag, err := tx.Exec(ctx, `select from administrator where role = 'hq' and disabled_at is null order by login_id for update`)
+	return int(tag.RowsAffected()), err
+}
+
 // DeleteAdministrator deletes an administrator.
 func DeleteAdministrator(ctx context.Context, q Querier, loginID string) error {
 	return changeAdministrator(q.Exec(ctx, `delete from administrator where login_id = $1`, loginID))

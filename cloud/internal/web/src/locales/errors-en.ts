@@ -19,6 +19,8 @@ export const errors: Record<string, string> = {
   "역할(role) 값이 올바르지 않습니다.": "This role does not exist.",
   "본사가 아니면 담당 지점(branches)이 하나 이상 필요합니다.":
     "Except for the head office, choose at least one branch.",
+  "로그인할 수 있는 마지막 본사 계정은 바꿀 수 없습니다.":
+    "The last account of the headquarters that can log in cannot be changed.",
   "자신의 권한은 스스로 바꿀 수 없습니다.": "You cannot change your own rights.",
   "로그인 인증번호는 다시 보낼 수 없습니다.": "A login code cannot be sent again.",
   "해당 세션을 찾을 수 없습니다.": "This session does not exist.",
