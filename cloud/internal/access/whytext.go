@@ -19,7 +19,7 @@ var whyTexts = map[Reason][2]string{
 	Moved:         {"예약 시간이 바뀌었어요. {day} {from}부터 {to}까지 열 수 있어요.", "Your reservation has moved. The doors open from {from} to {to} on {day}."},
 	TooEarly:      {"아직 이용 시간이 아니에요. {day} {from}부터 열 수 있어요.", "It is too early. The doors open at {from} on {day}."},
 	TooLate:       {"문을 열 수 있는 시간이 지났어요. {day} {to}까지였어요.", "It is too late. The doors opened until {to} on {day}."},
-	RateLimited:   {"버튼을 너무 여러 번 눌렀어요. 10초 뒤에 다시 눌러 주세요.", "There were too many attempts. Press again in ten seconds."},
+	RateLimited:   {"버튼을 너무 여러 번 눌렀어요. 잠시 뒤에 다시 눌러 주세요.", "There were too many attempts. Press again in a moment."},
 	LockedOut:     {"{door} 도어록에 틀린 번호가 여러 번 눌려서 {until}까지 번호를 받지 않아요. 열쇠 페이지의 버튼으로 열거나, 그 뒤에 번호를 다시 눌러 주세요. 급하면 전화해 주세요.", "The keypad at {door} takes no number until {until}, because several wrong ones were entered. Open with the button on the key page, enter the number after that, or call us."},
 	BranchOffline: {"지금 지점 연결이 끊겨 있어요. {door}은 도어록 번호로 열어 주세요.", "The branch is offline. Open {door} with the keypad."},
 	DoorFailed:    {"방금 {door}이 열리지 않은 것을 확인했어요. 다시 눌러 보고, 안 되면 도어록 번호로 열거나 전화해 주세요.", "We have seen that {door} did not open. Press again; if it stays locked, use the keypad or call us."},

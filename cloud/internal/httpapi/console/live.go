@@ -13,10 +13,12 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/live"
 )
 
-// Timing of a console's connection. At each ping the session is checked again, so that a console that logged out or lost
-// the branch receives no more events. A token is checked all the time.
+// pingInterval is a variable for tests. At each ping the session is checked again, so that a console that logged out or lost
+// a branch receives no more events of it. A token is checked all the time.
+var pingInterval = 20 * time.Second
+
+// Timing of a console's connection.
 const (
-	pingInterval = 20 * time.Second
 	pongTimeout  = 45 * time.Second // without a pong, the connection is closed
 	writeTimeout = 10 * time.Second
 )
@@ -61,6 +63,7 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 	defer stop()
 	bound, unbind := c.Sessions.Bound(r)
 	defer unbind()
+	viewer := wire.Principal(r)
 	closed := make(chan struct{})
 	go listen(conn, closed)
 	ping := time.NewTicker(pingInterval)
@@ -77,7 +80,7 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 				sendClose(conn, websocket.CloseTryAgainLater)
 				return nil
 			}
-			if list = within(wire.Principal(r), code, list); len(list) == 0 {
+			if list = within(viewer, code, list); len(list) == 0 {
 				continue
 			}
 			_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
@@ -85,7 +88,7 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 				return nil
 			}
 		case <-ping.C:
-			if p, err := c.Sessions.Recheck(r); err != nil || !p.Administrator() || code != "" && !p.Reaches(code) {
+			if viewer, err = c.Sessions.Recheck(r); err != nil || !viewer.Administrator() || code != "" && !viewer.Reaches(code) {
 				sendClose(conn, websocket.ClosePolicyViolation)
 				return nil
 			}
