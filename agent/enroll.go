@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
 
 	"github.com/yeolda/yeolda/agent/internal/enroll"
 )
@@ -9,7 +11,11 @@ import (
 // Enroll makes this machine an agent: it exchanges the one-time token of `yeolda agent enroll` at a server, and returns branch,
 // broker, credential and grant keys. The caller stores them, because the token cannot be used again.
 func Enroll(ctx context.Context, server, token string) (Config, error) {
-	c, err := enroll.Exchange(ctx, server, token, "")
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return Config{}, err
+	}
+	c, err := enroll.Exchange(ctx, server, token, "", key)
 	if err != nil {
 		return Config{}, err
 	}

@@ -3230,7 +3230,7 @@ type ReplayWebhookJSONBody struct {
 
 // ExchangeTokenJSONBody defines parameters for ExchangeToken.
 type ExchangeTokenJSONBody struct {
-	// PublicKey Ed25519, base64. The agent then connects by signing the broker's challenge.
+	// PublicKey Ed25519, base64. The agent then connects by signing the broker's challenge. Until it has connected, a repetition with the same key receives the same credential with another password.
 	PublicKey *string `json:"publicKey,omitempty"`
 	Token     string  `json:"token"`
 }

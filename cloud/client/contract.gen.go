@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "40b2bc9791033e4b17bbd62a203db6d99fa7bedf3e46fb037008ced4509cc309"
+const Contract = "48bf864b03351f66c7e16be4b4608c55ade548f308cf225f35d46666b28d7a1a"

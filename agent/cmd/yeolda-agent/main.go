@@ -85,11 +85,18 @@ func (c *enrollCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err := enroll.Reserve(c.File, owner); err != nil {
 		return fmt.Errorf("the token is not used: %w", err)
 	}
-	credentials, err := enroll.Exchange(ctx, c.Server, c.Token, c.CA)
+	key, err := enroll.Key(c.File, c.Token, owner)
+	if err != nil {
+		return fmt.Errorf("the token is not used: %w", err)
+	}
+	credentials, err := enroll.Exchange(ctx, c.Server, c.Token, c.CA, key)
 	if err != nil {
 		return err
 	}
 	if err := enroll.Write(c.File, credentials, owner); err != nil {
+		return err
+	}
+	if err := enroll.Done(c.File); err != nil {
 		return err
 	}
 	_, err = fmt.Printf("this machine is now %s, the agent of branch %s\n", credentials.Username, credentials.Branch)

@@ -35,10 +35,33 @@ const (
 // answered.
 var ErrWrongServer = errors.New("the keys of this server differ from those of the token: it is not the server that issued the token")
 
-// Exchange makes a key pair, sends its public key and the token to the server, and returns the machine's credentials. ca is the file of a private certificate
+// Key returns the key pair that a machine uses with a token, and keeps it beside the credentials until Done: if the answer to the
+// exchange is lost, the machine can repeat it with the same key pair only.
+func Key(credentials, token string, owner Owner) (ed25519.PrivateKey, error) {
+	sum := sha256.Sum256([]byte(token))
+	of := base64.StdEncoding.EncodeToString(sum[:]) + "\n"
+	if kept, err := os.ReadFile(pending(credentials)); err == nil {
+		text, mine := strings.CutPrefix(string(kept), of)
+		if seed, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text)); mine && err == nil && len(seed) == ed25519.SeedSize {
+			return ed25519.NewKeyFromSeed(seed), nil
+		}
+	}
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	return key, replace(pending(credentials), of+base64.StdEncoding.EncodeToString(key.Seed())+"\n", 0o600, owner)
+}
+
+// Done removes the copy of the key pair that Key has kept: the credentials have it.
+func Done(credentials string) error { return os.Remove(pending(credentials)) }
+
+func pending(credentials string) string { return credentials + ".enrolling" }
+
+// Exchange sends the public key of a key pair and the token to the server, and returns the machine's credentials. ca is the file of a private certificate
 // authority; empty: the system's. The token ends with the fingerprint of the keys that sign grants, which authenticates the
 // response independently of TLS.
-func Exchange(ctx context.Context, server, token, ca string) (config.Credentials, error) {
+func Exchange(ctx context.Context, server, token, ca string, private ed25519.PrivateKey) (config.Credentials, error) {
 	address, err := url.Parse(server)
 	if err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http" {
 		return config.Credentials{}, fmt.Errorf("%q is not the address of a server", server)
@@ -53,10 +76,7 @@ func Exchange(ctx context.Context, server, token, ca string) (config.Credentials
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: trust, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return config.Credentials{}, err
-	}
+	public, _ := private.Public().(ed25519.PublicKey)
 	answer, err := post(ctx, client, address.JoinPath("api/v2/agent/enroll"),
 		map[string]string{"token": token, "publicKey": base64.StdEncoding.EncodeToString(public)})
 	if err != nil {
@@ -105,12 +125,12 @@ func post(ctx context.Context, client *http.Client, address *url.URL, request ma
 	post.Header.Set("Content-Type", "application/json")
 	response, err := client.Do(post)
 	if err != nil {
-		return answer{}, fmt.Errorf("enroll: %w", err)
+		return answer{}, fmt.Errorf("enroll: %w; repeat the command", err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
-		return answer{}, fmt.Errorf("enroll: %w", err)
+		return answer{}, fmt.Errorf("enroll: %w; repeat the command", err)
 	}
 	switch response.StatusCode {
 	case http.StatusOK:

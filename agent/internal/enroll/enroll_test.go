@@ -44,18 +44,57 @@ func handler(status int, keys []string) http.HandlerFunc {
 	}
 }
 
-func TestEnroll(t *testing.T) {
-	t.Parallel()
-	address := server(t, http.StatusOK, public)
-	c, err := Exchange(t.Context(), address, "secret."+fingerprint, "")
+func key(t *testing.T) ed25519.PrivateKey {
+	t.Helper()
+	key, err := Key(filepath.Join(t.TempDir(), "credentials"), "secret", ServiceOwner())
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, _ := base64.StdEncoding.DecodeString(public)
+	return key
+}
+
+// A machine that repeats an exchange has the same key pair, until it is done, and another one for another token.
+func TestKeyIsKept(t *testing.T) {
+	t.Parallel()
+	credentials := filepath.Join(t.TempDir(), "credentials")
+	get := func(token string) ed25519.PrivateKey {
+		t.Helper()
+		key, err := Key(credentials, token, ServiceOwner())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	first := get("a")
+	if !get("a").Equal(first) {
+		t.Error("the second attempt has another key pair")
+	}
+	if info, err := os.Stat(pending(credentials)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key pair is in %v, %v, want a file for its owner only", info, err)
+	}
+	if get("b").Equal(first) || get("a").Equal(first) {
+		t.Error("another token has the same key pair")
+	}
+	if err := Done(credentials); err != nil {
+		t.Fatal(err)
+	}
+	if files, _ := os.ReadDir(filepath.Dir(credentials)); len(files) != 0 {
+		t.Errorf("left behind: %v", files)
+	}
+}
+
+func TestEnroll(t *testing.T) {
+	t.Parallel()
+	address := server(t, http.StatusOK, public)
+	c, err := Exchange(t.Context(), address, "secret."+fingerprint, "", key(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	grantKey, _ := base64.StdEncoding.DecodeString(public)
 	if len(c.Key) != ed25519.PrivateKeySize {
 		t.Fatalf("got a key of %d bytes, want a private key", len(c.Key))
 	}
-	want := config.Credentials{Branch: "gangnam", Key: c.Key, Username: "agent-gangnam-abcd2345", Password: "p=w", GrantKeys: []ed25519.PublicKey{key},
+	want := config.Credentials{Branch: "gangnam", Key: c.Key, Username: "agent-gangnam-abcd2345", Password: "p=w", GrantKeys: []ed25519.PublicKey{grantKey},
 		Broker: "ws" + strings.TrimPrefix(address, "http") + "/mqtt"}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got %+v, want %+v", c, want)
@@ -77,17 +116,17 @@ func TestEnroll(t *testing.T) {
 func TestRejected(t *testing.T) {
 	t.Parallel()
 	other := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, ed25519.PublicKeySize))
-	if _, err := Exchange(t.Context(), server(t, http.StatusOK, other), "secret."+fingerprint, ""); !errors.Is(err, ErrWrongServer) {
+	if _, err := Exchange(t.Context(), server(t, http.StatusOK, other), "secret."+fingerprint, "", key(t)); !errors.Is(err, ErrWrongServer) {
 		t.Errorf("another server's keys: %v", err)
 	}
-	if _, err := Exchange(t.Context(), server(t, http.StatusOK, public, other), "secret."+fingerprint, ""); !errors.Is(err, ErrWrongServer) {
+	if _, err := Exchange(t.Context(), server(t, http.StatusOK, public, other), "secret."+fingerprint, "", key(t)); !errors.Is(err, ErrWrongServer) {
 		t.Errorf("an additional key: %v", err)
 	}
-	if _, err := Exchange(t.Context(), server(t, http.StatusUnauthorized), "secret."+fingerprint, ""); err == nil || !strings.Contains(err.Error(), "already used") {
+	if _, err := Exchange(t.Context(), server(t, http.StatusUnauthorized), "secret."+fingerprint, "", key(t)); err == nil || !strings.Contains(err.Error(), "already used") {
 		t.Errorf("a used token: %v", err)
 	}
 	for _, bad := range []struct{ server, token string }{{"yeolda.example", "secret." + fingerprint}, {"ftp://yeolda.example", "secret." + fingerprint}, {server(t, 200, public), "secret"}, {server(t, 500), "secret." + fingerprint}} {
-		if c, err := Exchange(t.Context(), bad.server, bad.token, ""); err == nil {
+		if c, err := Exchange(t.Context(), bad.server, bad.token, "", key(t)); err == nil {
 			t.Errorf("%v: %+v", bad, c)
 		}
 	}
@@ -104,7 +143,7 @@ func TestPrivateCA(t *testing.T) {
 	if err := os.WriteFile(ca, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Exchange(t.Context(), s.URL, "secret."+fingerprint, ""); err == nil {
+	if _, err := Exchange(t.Context(), s.URL, "secret."+fingerprint, "", key(t)); err == nil {
 		t.Error("enrolled without trusting the authority")
 	}
 	name := filepath.Join(dir, "etc", "credentials")
@@ -112,7 +151,7 @@ func TestPrivateCA(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Exchange(t.Context(), s.URL, "secret."+fingerprint, kept)
+	c, err := Exchange(t.Context(), s.URL, "secret."+fingerprint, kept, key(t))
 	if err != nil {
 		t.Fatal(err)
 	}

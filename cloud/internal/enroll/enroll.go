@@ -74,11 +74,16 @@ func Offer(ctx context.Context, q postgres.Querier, branch, replaces, by string,
 }
 
 // Exchange spends a token for a credential, in one transaction. Its grant keys are those of the token, even if they were
-// rotated since: the agent receives the newer ones when it connects. It returns ErrToken.
+// rotated since: the agent receives the newer ones when it connects. A machine whose answer was lost repeats the exchange with the
+// same key pair until it has connected, and receives the same credential with another password. It returns ErrToken.
 func Exchange(ctx context.Context, db *postgres.DB, token string, ring *grantkey.Ring, publicKey ed25519.PublicKey, address string) (c Credential, err error) {
 	hash := sha256.Sum256([]byte(token))
 	err = db.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		e, err := postgres.UseEnrollment(ctx, tx, hash[:], now)
+		if errors.Is(err, postgres.ErrNoEnrollment) && publicKey != nil {
+			c, err = repeat(ctx, tx, hash[:], ring, publicKey, address, now)
+			return err
+		}
 		if errors.Is(err, postgres.ErrNoEnrollment) {
 			return ErrToken
 		}
@@ -97,6 +102,26 @@ func Exchange(ctx context.Context, db *postgres.DB, token string, ring *grantkey
 		})
 	})
 	return c, err
+}
+
+func repeat(ctx context.Context, tx pgx.Tx, tokenHash []byte, ring *grantkey.Ring, publicKey ed25519.PublicKey, address string, now time.Time) (Credential, error) {
+	c := Credential{Password: rand.Text()}
+	hash := sha256.Sum256([]byte(c.Password))
+	username, e, err := postgres.RepeatEnrollment(ctx, tx, tokenHash, publicKey, hash[:], now)
+	if errors.Is(err, postgres.ErrNoEnrollment) {
+		return c, ErrToken
+	}
+	if err != nil {
+		return c, err
+	}
+	keys, err := ring.Of(ctx, tx, e.KeyEpoch)
+	if err != nil {
+		return c, err
+	}
+	c.Branch, c.Username, c.GrantPublicKeys = e.Branch, username, keys.Public
+	return c, postgres.AppendAudit(ctx, tx, audit.Entry{
+		Actor: e.By, Branch: e.Branch, Action: "agent.enroll", Target: c.Username, Address: address, Detail: map[string]any{"repeated": true},
+	})
 }
 
 // Fingerprint returns a fingerprint of the keys that sign grants: 22 characters, 132 bits.

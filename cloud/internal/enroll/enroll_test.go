@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -77,6 +78,48 @@ func TestOnce(t *testing.T) {
 	machines.Wait()
 	if n := won.Load(); n != 1 {
 		t.Errorf("%d machines became the agent", n)
+	}
+}
+
+// A machine that did not receive the answer repeats the exchange. A machine with another key pair, or one that has connected, cannot.
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	db := database(t)
+	token, err := enroll.Offer(t.Context(), db.Pool, "gangnam", "", "cli:root", keys, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine, thief := bytes.Repeat([]byte{1}, ed25519.PublicKeySize), bytes.Repeat([]byte{2}, ed25519.PublicKeySize)
+	exchange := func(key ed25519.PublicKey) (enroll.Credential, error) {
+		return enroll.Exchange(t.Context(), db, token, ring(db), key, "")
+	}
+	lost, err := exchange(machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []ed25519.PublicKey{thief, nil} {
+		if _, err := exchange(key); !errors.Is(err, enroll.ErrToken) {
+			t.Errorf("another machine: got %v, want ErrToken", err)
+		}
+	}
+	again, err := exchange(machine)
+	if err != nil || again.Username != lost.Username || again.Branch != "gangnam" || again.Password == lost.Password || !slices.Equal(again.GrantPublicKeys, lost.GrantPublicKeys) {
+		t.Errorf("got %+v, %v, want %s with another password", again, err, lost.Username)
+	}
+	want := sha256.Sum256([]byte(again.Password))
+	err = postgres.FindAgents(t.Context(), db.Pool, []string{again.Username}, func(_, _ string, hash, _ []byte) {
+		if string(hash) != string(want[:]) {
+			t.Error("the new password is not stored")
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Pool.Exec(t.Context(), `update agent_credential set seen_at = now() where username = $1`, again.Username); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exchange(machine); !errors.Is(err, enroll.ErrToken) {
+		t.Errorf("after the machine has connected: got %v, want ErrToken", err)
 	}
 }
 

@@ -138,6 +138,21 @@ type Enrollment struct {
 	Replaces string // the credential whose machine is replaced; empty: none
 }
 
+// RepeatEnrollment gives the credential that a machine received for a token another password, as long as the token is valid and the
+// machine has never connected: it may not have received the first answer. Only the machine itself has the key pair. It returns
+// ErrNoEnrollment.
+func RepeatEnrollment(ctx context.Context, tx pgx.Tx, tokenHash, publicKey, secretHash []byte, now time.Time) (username string, e Enrollment, err error) {
+	err = tx.QueryRow(ctx, `
+		update agent_credential a set secret_hash = $3 from agent_enrollment e join branch b on b.id = e.branch_id
+		where e.token_hash = $1 and e.used_at is not null and e.expires_at > $4
+		  and a.branch_id = e.branch_id and a.public_key = $2 and a.seen_at is null and a.revoked_at is null
+		returning a.username, b.code, e.created_by, e.key_epoch`, tokenHash, publicKey, secretHash, now).Scan(&username, &e.Branch, &e.By, &e.KeyEpoch)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrNoEnrollment
+	}
+	return username, e, err
+}
+
 // UseEnrollment spends a token. It returns ErrNoEnrollment.
 func UseEnrollment(ctx context.Context, tx pgx.Tx, tokenHash []byte, now time.Time) (e Enrollment, err error) {
 	err = tx.QueryRow(ctx, `
