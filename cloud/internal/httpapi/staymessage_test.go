@@ -63,7 +63,15 @@ func TestMessagesOfTheStay(t *testing.T) {
 	s.Clock.Stop(start.Add(-50 * time.Minute))
 	count("stay-reminder", 2)
 	s.Clock.Stop(start.Add(-29 * time.Minute))
-	first := count("stay-pin", 1).Variables["pin"]
+	count("stay-pin", 0) // only the door of another room has a keypad that takes it
+	if _, err := s.DB.Pool.Exec(t.Context(), `update branch set keypads = '{"room_1": "agent", "room_2": "agent"}' where code = 'gangnam' and $1`, true); err != nil {
+		t.Fatal(err)
+	}
+	pin := count("stay-pin", 1)
+	first := pin.Variables["pin"]
+	if pin.Variables["doors"] != "룸 문" {
+		t.Errorf("the PIN opens %q, want the door of the room only", pin.Variables["doors"])
+	}
 	c.HQ.Post("/v2/admin/reservations/"+id+"/key", map[string]string{"reason": "x"}).OK(t)
 	if again := count("stay-pin", 2).Variables["pin"]; len(first) != 6 || again == first {
 		t.Errorf("PIN %q, then %q", first, again)
@@ -85,8 +93,11 @@ func TestMessagesOfTheStay(t *testing.T) {
 	// The confirmation of a stay that begins soon contains the PIN.
 	soon := slot(s, 20*time.Minute)
 	late := s.Client(t)
+	if _, err := s.DB.Pool.Exec(t.Context(), `update branch set keypads = '{"front_1": "agent"}' where code = 'gangnam' and $1`, true); err != nil {
+		t.Fatal(err)
+	}
 	late.Post("/payment/confirm", order(t, s, late, 3, soon, time.Hour, 22000, "카드")).OK(t)
-	if m := count("reservation-confirmed-pin", 1); len(m.Variables["pin"]) != 6 || m.Variables["doorlockKey"] == "" {
+	if m := count("reservation-confirmed-pin", 1); len(m.Variables["pin"]) != 6 || m.Variables["doorlockKey"] == "" || m.Variables["doors"] != "현관문" {
 		t.Errorf("confirmation %+v", m)
 	}
 	count("stay-pin", 2)

@@ -215,6 +215,8 @@ func (m Message) value(name string) string {
 		return map[Language]string{Korean: "고객", English: "Dear guest"}[m.language()]
 	case "address":
 		return m.value("branch")
+	case "doors": // a message that an earlier release has queued
+		return map[Language]string{Korean: "현관문과 룸 문", English: "the entrance and that of your room"}[m.language()]
 	case "phone":
 		return cmp.Or(oneLine(m.Brand.Phone), map[Language]string{Korean: "고객센터", English: "our office"}[m.language()])
 	}

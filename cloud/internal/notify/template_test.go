@@ -28,6 +28,7 @@ var example = map[string]string{
 	"code":          "042137",
 	"date":          "2026년 11월 21일(토)",
 	"doorlockKey":   "6f1c2c1e-8a55-4d0e-9a53-6a4b5c1d2e3f",
+	"doors":         "현관문과 룸 문",
 	"dueTime":       "15:10",
 	"email":         "hong@example.com",
 	"link":          "https://yeolda.example/k#6f1c2c1e-8a55-4d0e-9a53-6a4b5c1d2e3f",
@@ -114,7 +115,7 @@ func TestRenderNeedsEveryVariable(t *testing.T) {
 				vars := maps.Clone(example)
 				vars[name] = value
 				text, err := Message{Template: template, Variables: vars}.Render()
-				if substitute, ok := map[string]string{"name": "고객", "address": "강남점", "phone": "고객센터"}[name]; ok {
+				if substitute, ok := map[string]string{"name": "고객", "address": "강남점", "phone": "고객센터", "doors": "현관문과 룸 문"}[name]; ok {
 					if err != nil || !strings.Contains(text.Body, substitute) {
 						t.Errorf("%s without %s: %q, %v, want %s", template, name, text.Body, err, substitute)
 					}

@@ -27,7 +27,8 @@ var (
 	StayPIN = StayMessage{"stay-pin", `r.start_at`, `
 		r.start_at <= $2::timestamptz + interval '30 minutes' and ` + stayEnd + ` - interval '2 minutes' > $2
 		and exists (select from pass p where p.reservation_id = r.id and p.ended_at is null)
-		and exists (select from branch b, jsonb_each_text(b.keypads) k (device, kind) where b.id = r.branch_id and k.kind = 'agent')`}
+		and exists (select from branch b, jsonb_each_text(b.keypads) k (device, kind) where b.id = r.branch_id and k.kind = 'agent'
+			and (k.device = any (b.front_doors) or k.device = (select 'room_' || m.no from room m where m.id = r.room_id)))`}
 	StayEnding = StayMessage{"stay-ending", stayEnd, `
 		` + stayEnd + ` > $2 and ` + stayEnd + ` <= $2::timestamptz + interval '10 minutes' and r.start_at <= $2::timestamptz - interval '10 minutes'`}
 	StayDoorFailed = StayMessage{"stay-door-failed", `r.start_at`, `

@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"strconv"
@@ -38,7 +39,7 @@ func (s *Service) variables(branch booking.Branch, r booking.Reservation, more m
 	}
 	variables := map[string]string{
 		"name": r.Name, "branch": name, "room": strconv.Itoa(r.RoomNo), "date": date, "time": hours,
-		"amount": notify.Won(r.Amount), "address": branch.Address, "phone": branch.Phone,
+		"amount": notify.Won(r.Amount), "address": branch.Address, "phone": branch.Phone, "doors": pinDoors(branch, r.RoomNo, language),
 	}
 	key, err := s.keyOf(r)
 	if err != nil {
@@ -50,6 +51,22 @@ func (s *Service) variables(branch booking.Branch, r booking.Reservation, more m
 	}
 	maps.Copy(variables, more)
 	return variables, nil
+}
+
+// pinDoors names the doors at which the PIN of a stay works: those with a keypad that the agent reads.
+func pinDoors(branch booking.Branch, room int, language notify.Language) string {
+	front := branch.Keypad("front") == booking.KeypadAgent
+	inside := branch.Keypad(booking.Room{No: room}.Device()) == booking.KeypadAgent
+	names := map[notify.Language][3]string{
+		notify.Korean: {"현관문", "룸 문", "현관문과 룸 문"}, notify.English: {"the entrance", "your room", "the entrance and that of your room"},
+	}[cmp.Or(language, notify.Korean)]
+	switch {
+	case front && !inside:
+		return names[0]
+	case inside && !front:
+		return names[1]
+	}
+	return names[2]
 }
 
 // KeyLink returns the address of the page that opens doors with a key.
