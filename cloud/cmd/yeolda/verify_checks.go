@@ -198,13 +198,15 @@ func (v *verifier) replay() (proof.Rule, error) {
 	if len(charged) != 1 || charged[0].TotalAmount != p.amount || charged[0].BalanceAmount != p.amount {
 		found = append(found, fmt.Sprintf("order %s of %d won is charged as %+v", p.order, p.amount, charged))
 	}
-	if err := v.cancel(p); err != nil {
+	fmt.Fprintln(v.progress, "waiting for the refund of a cancelled payment")
+	due, err := v.cancel(p)
+	if err != nil {
 		return rule(id, text, 0), err
 	}
-	if returned, err := v.returned(p); err != nil {
+	if returned, err := v.returned(p, p.amount-due); err != nil {
 		return rule(id, text, 0), err
 	} else if !returned {
-		found = append(found, fmt.Sprintf("order %s is cancelled, and its money is not returned", p.order))
+		found = append(found, fmt.Sprintf("order %s is cancelled, and its %d won are not returned", p.order, due))
 	}
 	return rule(id, text, v.guests+1, found...), nil
 }
@@ -237,7 +239,7 @@ func (v *verifier) lateDeposit() (proof.Rule, error) {
 	if err := ask(v.ctx, v.sandbox+"/sandbox/deposits", map[string]any{"orderId": p.order}, nil); err != nil && !errors.As(err, &bounced) {
 		return rule(id, text, 0), err
 	}
-	if returned, err := v.returned(p); err != nil {
+	if returned, err := v.returned(p, 0); err != nil {
 		return rule(id, text, 0), err
 	} else if !returned {
 		return rule(id, text, 1, fmt.Sprintf("the deposit for order %s was not returned in %s", p.order, lateTimeout)), nil
@@ -245,12 +247,12 @@ func (v *verifier) lateDeposit() (proof.Rule, error) {
 	return rule(id, text, 1), nil
 }
 
-// returned waits until the sandbox holds no money of an order.
-func (v *verifier) returned(p stagedPurchase) (bool, error) {
+// returned waits until the sandbox holds only the won of an order that the refund policy keeps.
+func (v *verifier) returned(p stagedPurchase, kept int) (bool, error) {
 	return v.until(func() (bool, error) {
 		charged, err := v.charged(p)
 		for _, one := range charged {
-			if one.BalanceAmount > 0 {
+			if one.BalanceAmount != kept {
 				return false, err
 			}
 		}
@@ -280,10 +282,11 @@ func (v *verifier) until(done func() (bool, error)) (bool, error) {
 	}
 }
 
-// cancel logs the guest in with the code that the sandbox received, and cancels the purchase.
-func (v *verifier) cancel(p stagedPurchase) error {
+// cancel logs the guest in with the code that the sandbox received, and cancels the purchase. It returns the won that the refund policy
+// of the branch returns.
+func (v *verifier) cancel(p stagedPurchase) (due int, err error) {
 	if _, err := p.SendLoginCodeWithResponse(v.ctx, client.LoginID{Type: "mobile", ID: v.mobile}); err != nil {
-		return err
+		return 0, err
 	}
 	code := ""
 	if _, err := v.until(func() (bool, error) {
@@ -298,21 +301,26 @@ func (v *verifier) cancel(p stagedPurchase) error {
 		}
 		return code != "", err
 	}); err != nil {
-		return err
+		return 0, err
 	}
 	if _, err := p.LoginCustomerWithResponse(v.ctx, client.LoginRequest{Type: "mobile", ID: v.mobile, Code: code}); err != nil {
-		return err
+		return 0, err
 	}
 	mine, err := p.MyReservationsWithResponse(v.ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, one := range mine.JSON200.Data {
+		quote, err := p.QuoteRefundWithResponse(v.ctx, fmt.Sprint(one.ID))
+		if err != nil {
+			return 0, err
+		}
+		due += quote.JSON200.Data.Amount
 		if _, err := p.CancelPaymentWithResponse(v.ctx, client.CancelRequest{ID: one.ID, CancelReason: "verify"}); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return due, nil
 }
 
 // statusError is an answer of the sandbox that is not a success.

@@ -14,9 +14,19 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// A staging deployment passes every check, and the signature of the report verifies.
+// A staging deployment passes every check, whatever share its refund policy returns, and the signature of the report verifies.
 func TestVerify(t *testing.T) {
+	for _, percent := range []string{"100", "50", "0"} {
+		t.Run(percent, func(t *testing.T) { verify(t, percent) })
+	}
+}
+
+func verify(t *testing.T, percent string) {
+	t.Helper()
 	stack := servicetest.Start(t)
+	if _, err := stack.DB.Pool.Exec(t.Context(), `update branch set refund_policy = jsonb_build_array(jsonb_build_object('untilMinutesBefore', 30, 'percent', $1::int))`, percent); err != nil {
+		t.Fatal(err)
+	}
 	s := newShell(t)
 	ended := make(chan struct{})
 	var out, errOut string
