@@ -169,6 +169,10 @@ func TestLostMachine(t *testing.T) {
 		m.write()
 		return !last[postgres.WorkRestoreTest].IsZero()
 	})
+	m.await("a moment after the base, whose end is rounded up to a second", func() bool {
+		bases, err := m.archive.Bases(t.Context())
+		return err == nil && len(bases) == 1 && time.Now().After(bases[0].End)
+	})
 	m.addBranch("after-base")
 	var moment time.Time
 	if err := m.db.Pool.QueryRow(t.Context(), `select clock_timestamp() where $1`, true).Scan(&moment); err != nil {
@@ -177,11 +181,13 @@ func TestLostMachine(t *testing.T) {
 	m.addBranch("later")
 	m.flush()
 	stop()
+	m.addBranch("newest") // in a segment that is not full when the server stops
 	m.db.Close()
 	m.server.Stop()
+	m.keeper.Finish(t.Context())
 
-	if got := m.restored(time.Time{}); got != "after-base before-base later" {
-		t.Errorf("the last moment: got branches %q, want all three", got)
+	if got := m.restored(time.Time{}); got != "after-base before-base later newest" {
+		t.Errorf("the last moment: got branches %q, want all four", got)
 	}
 	if got := m.restored(moment); got != "after-base before-base" {
 		t.Errorf("%s: got branches %q, want those of that moment", moment, got)

@@ -98,6 +98,17 @@ func (k *Keeper) ship(ctx context.Context) {
 	}
 }
 
+// Finish stores the last segments, which the server has written when it stopped: a machine that is stopped to be replaced loses
+// nothing. Call it after Run has returned and the server has stopped.
+func (k *Keeper) Finish(ctx context.Context) {
+	if k.system == "" {
+		return // it never ran
+	}
+	if _, err := k.send(ctx); err != nil {
+		k.Log.ErrorContext(ctx, "the last changes are not archived; they follow at the next start", "error", err)
+	}
+}
+
 func (k *Keeper) send(ctx context.Context) (shipped int, err error) {
 	k.sending.Lock()
 	defer k.sending.Unlock()

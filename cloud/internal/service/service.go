@@ -57,7 +57,10 @@ const (
 	idleTimeout    = 2 * time.Minute
 	drainTimeout   = 20 * time.Second
 	untraceTimeout = 3 * time.Second // for the last spans
-	maxHeader      = 32 << 10
+
+	// lastArchiveTimeout bounds the storing of the last segments of the write-ahead log; systemd waits for 60 seconds in all.
+	lastArchiveTimeout = 15 * time.Second
+	maxHeader          = 32 << 10
 )
 
 // Service is the whole service. New opens its listeners, Run serves.
@@ -367,6 +370,11 @@ func (s *Service) Close() {
 	}
 	if s.database != nil {
 		s.database.Stop()
+	}
+	if s.keeper != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), lastArchiveTimeout)
+		defer cancel()
+		s.keeper.Finish(ctx)
 	}
 	if s.untrace != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), untraceTimeout)
