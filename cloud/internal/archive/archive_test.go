@@ -207,6 +207,24 @@ func TestLostMachine(t *testing.T) {
 	}
 }
 
+// An archive at another place begins with a base backup, although the last one is not a day old.
+func TestArchiveMovesToAnotherPlace(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	stop := m.run()
+	m.await("a base backup", func() bool { return len(m.files("*/base/*.complete")) == 1 })
+	stop()
+	m.place = t.TempDir()
+	var err error
+	if m.archive, err = archive.Open(m.place, m.key, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	m.keeper.Archive = m.archive
+	stop = m.run()
+	m.await("a base backup at the other place", func() bool { return len(m.files("*/base/*.complete")) == 1 })
+	stop()
+}
+
 // TestRestoreTestFindsABrokenArchive changes an archive in each way that a disk or an operator may.
 func TestRestoreTestFindsABrokenArchive(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -142,8 +143,14 @@ func (k *Keeper) Due(ctx context.Context) error {
 		return err
 	}
 	due := func(work string, interval time.Duration) bool { return k.DB.Now().Sub(last[work]) >= interval }
+	bases, err := k.Archive.Bases(ctx)
+	if err != nil {
+		return err
+	}
+	// An archive that was moved to another place has none.
+	none := !slices.ContainsFunc(bases, func(b Base) bool { return b.System == k.system })
 	based := filepath.Join(k.Server.Outbox(), basedFile)
-	if _, err := os.Stat(based); err != nil || due(postgres.WorkBase, baseInterval) {
+	if _, err := os.Stat(based); err != nil || none || due(postgres.WorkBase, baseInterval) {
 		if err := k.Base(ctx); err != nil {
 			return err
 		}
