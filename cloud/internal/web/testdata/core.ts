@@ -326,6 +326,16 @@ test("times are parsed, formatted and corrected", () => {
 });
 
 test("contacts are normalized and validated", () => {
+  equal(
+    [
+      "０１０－１２３４－５６７８",
+      "\u202a010\u20111234\u20115678\u202c",
+      "8210 1234 5678",
+      "0082-10-1234-5678",
+      "82 010 1234 5678",
+    ].map(tidyMobile),
+    Array(5).fill("010-1234-5678"),
+  );
   equal(["01012345678", "010 1234-5678", "0111234567", "010-1234-567", "+82 10"].map(tidyMobile), [
     "010-1234-5678",
     "010-1234-5678",

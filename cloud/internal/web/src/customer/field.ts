@@ -117,10 +117,23 @@ export function tick(id: string, label: Child, checked: Signal<boolean>, more: C
 /** 010 has eight more digits, the older prefixes seven or eight. */
 const korean = /^(010)(\d{4})(\d{4})$|^(01[16789])(\d{3,4})(\d{4})$/;
 
-/** Groups the digits of a Korean mobile number. Anything else stays as it was typed, so that a mistake stays visible. */
+/** Writes a phone number in ASCII: keyboards type full-width digits, and address books copy dashes and invisible marks. */
+const plainMobile = (text: string): string =>
+  text
+    .normalize("NFKC")
+    .replace(/\p{Cf}/gu, "")
+    .replace(/\p{Pd}/gu, "-")
+    .replace(/\p{Zs}/gu, " ")
+    .trim();
+
+/**
+ * Groups the digits of a Korean mobile number, also one with the country code instead of its zero. Anything else stays as it was
+ * typed, so that a mistake stays visible.
+ */
 export function tidyMobile(text: string): string {
-  const parts = korean.exec(text.replace(/\D/g, ""));
-  return parts && !text.includes("+") ? parts.slice(1).filter(Boolean).join("-") : text.trim();
+  const plain = plainMobile(text);
+  const parts = korean.exec(plain.replace(/\D/g, "").replace(/^(00)?820?(?=1)/, "0"));
+  return parts && !plain.includes("+") ? parts.slice(1).filter(Boolean).join("-") : plain;
 }
 
 /** Whether a text is a Korean mobile number, or an international number of 8 to 15 digits after a plus sign. */
