@@ -40,6 +40,8 @@ type Refund struct {
 	Outside        []byte    // the refund by hand that waits for approval; JSON
 	KeepsStay      bool      // the reservation stays as it is
 	Part           bool      // the request to the provider names the amount
+	Taken          bool      // the provider has taken the amount off the balance for a bank transfer
+	Rest           bool      // the account also receives the rest of the canceled reservation
 }
 
 // The codes of refunds that wait for a second administrator, because of the account or because of the amount.
@@ -51,10 +53,14 @@ const (
 // ApprovalDeclined is the code of a refund that an administrator declined.
 const ApprovalDeclined = "APPROVAL_DECLINED"
 
-// HeldBack reports whether the refund was never sent, because it waits for a second administrator.
+// HeldBack reports whether the refund is not sent, because it waits for a second administrator. A part that the bank has
+// rejected was sent before.
 func (f Refund) HeldBack() bool {
 	return f.State == RefundFailed && (f.ErrorCode == ApprovalRequired || f.ErrorCode == AmountApprovalRequired)
 }
+
+// Unsent reports whether the provider has never executed the refund and no request for it is in progress.
+func (f Refund) Unsent() bool { return f.State == RefundFailed && !f.AtBank() }
 
 // Waits reports whether a second administrator has to approve the refund.
 func (f Refund) Waits() bool {
@@ -64,7 +70,7 @@ func (f Refund) Waits() bool {
 // AtBank reports whether the money has left the provider's balance and has not reached the guest: the bank is transferring it,
 // or has rejected the transfer.
 func (f Refund) AtBank() bool {
-	return f.State == RefundPending || f.State == RefundFailed && (f.ErrorCode == TransferFailed || f.ErrorCode == PartFailed)
+	return f.State == RefundPending || f.State == RefundFailed && (f.Taken || f.ErrorCode == TransferFailed || f.ErrorCode == PartFailed)
 }
 
 // The provider's states of a transfer that the bank has rejected. They are the codes of failed refunds.

@@ -54,6 +54,8 @@ type row struct {
 	Returned   int     // won of refunds that keep the stay
 	Retained   int     // won that the refund policy left with the shop
 	Extension  bool
+	Completed  int // won of completed refunds
+	Owed       int // won of refunds that the bank has rejected
 }
 
 // Audit compares a settled database with the provider's ledger and checks the invariants M1 to M9. The returned error joins
@@ -66,7 +68,9 @@ func Audit(ctx context.Context, db *pgxpool.Pool, box *sandbox.Sandbox, orphans 
 		       p.payment_key,
 		       (select state from refund where reservation_id = r.id order by id desc limit 1),
 		       coalesce(p.settled_outside, 0),
-		       coalesce(p.returned, 0), coalesce(p.retained, 0), r.extends is not null
+		       coalesce(p.returned, 0), coalesce(p.retained, 0), r.extends is not null,
+		       coalesce((select sum(amount) from refund where reservation_id = r.id and state = 'COMPLETED'), 0),
+		       coalesce((select sum(amount) from refund where reservation_id = r.id and state = 'FAILED' and taken), 0)
 		from reservation r left join payment p on p.reservation_id = r.id
 		left join access_key k on k.reservation_id = r.id and k.kind = 'owner' and k.revoked_at is null and r.state = 'DONE' and not r.keys_blocked
 		where r.order_id is not null and $1 order by r.id`, true)
@@ -106,8 +110,8 @@ func (a *auditor) violation(format string, args ...any) {
 // payment compares a reservation with the provider's payment for its order.
 func (a *auditor) payment(r row) {
 	var (
-		captured, holding, waiting int
-		partial                    bool
+		captured, holding, waiting, returned int
+		partial                              bool
 	)
 	for _, p := range a.box.Payments(r.Order) {
 		if p.ApprovedAt != nil {
@@ -127,15 +131,19 @@ func (a *auditor) payment(r row) {
 		if p.ApprovedAt != nil && p.Status != sandbox.StatusCanceled && (r.PaymentKey == nil || *r.PaymentKey != p.PaymentKey) {
 			a.violation("M1: order %s was captured with a payment key that is not its own", r.Order)
 		}
-		// After a failed bank transfer the provider still holds the money, and an administrator has to refund it.
-		if va := p.VirtualAccount; va != nil && va.RefundStatus == "FAILED" {
-			a.held += p.Cancels[len(p.Cancels)-1].CancelAmount
-			if (r.Refund == nil || *r.Refund != "FAILED") && r.Outside == 0 {
-				a.violation("C21: the bank failed to refund order %s and nobody is told", r.Order)
-			}
+		for _, c := range p.Cancels {
+			returned += c.CancelAmount
 		}
 	}
-	a.held += holding
+	// After a failed bank transfer the provider still holds the money, and an administrator has to refund it.
+	bounced := a.box.Bounced(r.Order)
+	if bounced != r.Owed && r.Outside == 0 {
+		a.violation("C21: the bank failed to refund %d won of order %s, and failed refunds of %d won are listed", bounced, r.Order, r.Owed)
+	}
+	if r.Completed > max(0, returned-bounced)+r.Outside {
+		a.violation("M6: order %s: refunds of %d won are completed, and the provider refunded %d won, of which the bank returned %d", r.Order, r.Completed, returned, bounced)
+	}
+	a.held += holding + bounced
 	if captured > 1 {
 		a.violation("M1: order %s was captured %d times", r.Order, captured)
 	}

@@ -43,7 +43,7 @@ func RefundByID(ctx context.Context, q Querier, id int64) (money.Refund, error) 
 func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money.Refund, error) {
 	rows, err := q.Query(ctx, `
 		select id, reservation_id, state, reason, amount, requested_by, account, key_revoked or revoked_key is not null, idempotency_key, attempt, error_code, error_message, created_at, due_at, account_by,
-		       keeps_stay, part, outside_request
+		       keeps_stay, part, outside_request, taken, rest
 		from refund `+where, args...)
 	if err != nil {
 		return money.Refund{}, err
@@ -55,7 +55,7 @@ func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money
 			due           *time.Time
 			by            *string
 		)
-		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &f.KeyRevoked, &f.IdempotencyKey, &f.Attempt, &code, &message, &f.CreatedAt, &due, &by, &f.KeepsStay, &f.Part, &f.Outside)
+		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &f.KeyRevoked, &f.IdempotencyKey, &f.Attempt, &code, &message, &f.CreatedAt, &due, &by, &f.KeepsStay, &f.Part, &f.Outside, &f.Taken, &f.Rest)
 		f.ErrorCode, f.ErrorMessage, f.DueAt, f.AccountBy = value(code), value(message), value(due), value(by)
 		return f, err
 	})
@@ -65,11 +65,12 @@ func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money
 	return f, err
 }
 
-// AdvanceRefund moves a refund to a state, with the provider's code and message if it was rejected.
+// AdvanceRefund moves a refund to a state, with the provider's code and message if it was rejected. The provider has taken
+// the amount of a refund off the balance when the bank transfers it or rejects the transfer.
 func AdvanceRefund(ctx context.Context, tx pgx.Tx, id int64, to money.RefundState, code, message string) error {
 	_, err := tx.Exec(ctx, `
-		update refund set state = $2, error_code = $3, error_message = $4, updated_at = clock_timestamp() where id = $1`,
-		id, to, null(code), null(message))
+		update refund set state = $2, error_code = $3, error_message = $4, taken = taken or $5, updated_at = clock_timestamp() where id = $1`,
+		id, to, null(code), null(message), money.Refund{State: to, ErrorCode: code}.AtBank())
 	return err
 }
 
@@ -94,6 +95,12 @@ func ReopenRefund(ctx context.Context, tx pgx.Tx, id int64, account []byte, key 
 	_, err := tx.Exec(ctx, `
 		update refund set state = 'REQUESTED', account = coalesce($2, account), idempotency_key = $3, attempt = 1,
 		       error_code = null, error_message = null, updated_at = clock_timestamp() where id = $1`, id, account, key)
+	return err
+}
+
+// PayRestTo has the rest of a canceled reservation follow a refund to the same account, which is replaced unless account is nil.
+func PayRestTo(ctx context.Context, tx pgx.Tx, id int64, account []byte) error {
+	_, err := tx.Exec(ctx, `update refund set rest = true, account = coalesce($2, account) where id = $1`, id, account)
 	return err
 }
 

@@ -198,23 +198,28 @@ func (s *Service) DeclineRefund(ctx context.Context, id booking.ReservationID, b
 	})
 }
 
-// withdraw ends the wait of a refund for a second administrator.
+// withdraw ends the wait of a refund for a second administrator. The money of a part that the bank has rejected remains owed.
 func (c *change) withdraw(f money.Refund) error {
-	neverSent := f.HeldBack()
-	if err := postgres.WithdrawApproval(c.ctx, c.tx, f.ID, neverSent && !f.KeepsStay); err != nil {
+	owed := !f.KeepsStay || f.Taken
+	if err := postgres.WithdrawApproval(c.ctx, c.tx, f.ID, f.HeldBack() && owed); err != nil {
 		return err
 	}
 	switch {
-	case !neverSent:
+	case !f.HeldBack():
 		return nil // a refund by hand of one that has failed, which is as before
-	case !f.KeepsStay:
+	case owed:
 		return postgres.AdvanceRefund(c.ctx, c.tx, f.ID, money.RefundFailed, accountRequired, "환불 계좌가 필요합니다.")
 	}
+	return c.dropPart(f, money.ApprovalDeclined, "승인되지 않았습니다.")
+}
+
+// dropPart closes a refund of a part that was never sent.
+func (c *change) dropPart(f money.Refund, code, message string) error {
 	if err := postgres.CountReturned(c.ctx, c.tx, f.Reservation, -f.Amount); err != nil {
 		return err
 	}
-	if err := postgres.AdvanceRefund(c.ctx, c.tx, f.ID, money.RefundRefused, money.ApprovalDeclined, "승인되지 않았습니다."); err != nil {
+	if err := postgres.AdvanceRefund(c.ctx, c.tx, f.ID, money.RefundRefused, code, message); err != nil {
 		return err
 	}
-	return c.entry("refund.refused", f.Amount, money.ApprovalDeclined, nil)
+	return c.entry("refund.refused", f.Amount, code, nil)
 }

@@ -24,6 +24,7 @@ type cancellation struct {
 	keeps   int  // won that the policy leaves with the shop
 	soon    bool // the queue sends the refund, because no caller does
 	unclear bool // a purchase whose outcome is unknown may be ended: see endUnclear
+	admin   bool // an administrator names the account
 	forced  bool // no caller can name an account or try again later: the reservation ends now, and its money follows
 }
 
@@ -96,7 +97,7 @@ func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error
 }
 
 func (s *Service) adminCancel(ctx context.Context, req AdminCancelRequest, lookedUp bool) error {
-	intent := cancellation{by: req.By.Actor(), reason: "관리자 취소", account: req.Account, unclear: lookedUp}
+	intent := cancellation{by: req.By.Actor(), reason: "관리자 취소", account: req.Account, unclear: lookedUp, admin: true}
 	return s.cancel(ctx, req.ID, intent, func(c *change) error {
 		r := c.r()
 		if r.State == booking.Expired || r.State == booking.Released || r.QuarantineOf != 0 ||
@@ -136,6 +137,9 @@ func (s *Service) adminCancel(ctx context.Context, req AdminCancelRequest, looke
 // cancel decides under the row's lock how to cancel the reservation, then sends the refund if there is one. The functions
 // in then run in the same transaction; if one returns waits, the refund is not sent.
 func (s *Service) cancel(ctx context.Context, id booking.ReservationID, intent cancellation, allow func(*change) error, then ...func(*change, *money.Refund) (waits bool, err error)) error {
+	if err := s.lookUpTransfer(ctx, id); err != nil {
+		return err
+	}
 	var refund *money.Refund // in progress
 	err := s.locked(ctx, id, func(c *change) error {
 		refund = nil
@@ -163,13 +167,27 @@ func (s *Service) cancel(ctx context.Context, id booking.ReservationID, intent c
 		failpoint.Hit("cancel.beginning")
 		return nil
 	})
-	if err != nil || refund == nil {
-		return err
+	if err != nil || refund == nil || refund.KeepsStay {
+		return err // the queue sends a part and the rest of a reservation that has ended
 	}
 	return s.runRefund(ctx, *refund)
 }
 
-// cancel executes a request to cancel, and reports whether a refund is in progress.
+// lookUpTransfer looks up the part that the bank is transferring, so that a cancellation knows its outcome. Without an
+// answer the cancellation does not wait for it.
+func (s *Service) lookUpTransfer(ctx context.Context, id booking.ReservationID) error {
+	f, err := currentRefund(ctx, s.DB.Pool, id)
+	if err != nil || f == nil || !f.KeepsStay || f.State != money.RefundPending {
+		return err
+	}
+	err = unlessOvertaken(func() error { return s.refresh(ctx, id) })
+	if errors.Is(err, ErrPaymentPending) {
+		return nil
+	}
+	return err
+}
+
+// cancel executes a request to cancel, and reports whether a refund may be in progress.
 func (c *change) cancel(intent cancellation) (refunding bool, err error) {
 	known, err := c.charged()
 	if err != nil {
@@ -182,7 +200,7 @@ func (c *change) cancel(intent cancellation) (refunding bool, err error) {
 	}
 	if known && c.r().State == booking.Done {
 		if ended, err := c.cancelPaid(&intent); ended || err != nil {
-			return false, err
+			return ended, err
 		}
 	}
 	switch rule.Cancel(c.r(), known, intent.account != nil) {

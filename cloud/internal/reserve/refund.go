@@ -67,7 +67,7 @@ func (c *change) startRefund(cancel cancellation) error {
 func (c *change) startLateRefund(p toss.Payment, by string, won int) error {
 	r := c.r()
 	id, err := postgres.OpenRefund(c.ctx, c.tx, money.Refund{
-		Reservation: r.ID, Reason: "확정되지 않은 예약의 결제", Amount: won, By: by, IdempotencyKey: newCancelKey(r.ID),
+		Reservation: r.ID, Reason: "확정되지 않은 예약의 결제", Amount: won, By: by, IdempotencyKey: newCancelKey(r.ID), Part: won > 0 && won < p.BalanceAmount,
 	})
 	if err != nil {
 		return err
@@ -210,7 +210,11 @@ func (c *change) declined(step rule.Step, p toss.Payment, why *PaymentRefused) (
 	f := c.Refund
 	switch step {
 	case rule.Fail:
-		return why, c.failRefund(f.ID, p.BalanceAmount, why.Code, why.Message)
+		won := p.BalanceAmount
+		if f.Taken {
+			won = f.Amount
+		}
+		return why, c.failRefund(f.ID, won, why.Code, why.Message)
 	case rule.ReturnDeposit:
 		return ErrAccountRequired, c.returnDeposit(p, why)
 	case rule.Restore:

@@ -163,6 +163,9 @@ func (c *change) startPart(won int, reason, by string, to *toss.RefundAccount) (
 
 // partReturned records that the provider has returned a part, and notifies the guest.
 func (c *change) partReturned(p toss.Payment) error {
+	if c.Refund.Taken { // sent again: the bank had rejected it
+		return c.advanceRefund(p)
+	}
 	if err := c.ledgerOf("refund.done", c.Refund.Amount, p); err != nil {
 		return err
 	}
@@ -192,17 +195,12 @@ func (c *change) partRefused(p toss.Payment, why *PaymentRefused) error {
 	return c.returnRest(p)
 }
 
-// cancelPaid prepares the cancellation of a paid reservation: refunds that keep the stay must be finished, and the refund
-// policy decides what is returned. ended reports that nothing is left to return, so the reservation has ended.
+// cancelPaid prepares the cancellation of a paid reservation: the refund policy decides what is returned, and the refund of a
+// part that is at the bank comes before the rest. ended reports that the reservation has ended without a refund of its own.
 func (c *change) cancelPaid(intent *cancellation) (ended bool, err error) {
-	open, err := c.closePart()
-	switch {
-	case err != nil:
+	part, err := c.openPartOf(*intent)
+	if err != nil {
 		return false, err
-	case open && intent.forced:
-		return true, c.end(c.r().Amount - c.Payment.Returned - c.Payment.SettledOutside) // returnRest refunds the rest
-	case open:
-		return false, ErrRefundOpen
 	}
 	left := c.left()
 	if intent.policy {
@@ -212,11 +210,18 @@ func (c *change) cancelPaid(intent *cancellation) (ended bool, err error) {
 		}
 		intent.keeps = left - policy.Refund(left, c.r().Start, c.now)
 	}
-	if left > intent.keeps {
+	won := left - intent.keeps
+	switch {
+	case part == nil && won > 0:
 		return false, nil
+	case won > 0 && c.r().Method == booking.VirtualAccount && intent.account == nil && !intent.forced:
+		return false, ErrAccountRequired
 	}
 	if err := postgres.SetRetained(c.ctx, c.tx, c.r().ID, intent.keeps); err != nil {
 		return false, err
+	}
+	if part != nil {
+		return true, c.endBeforeRest(*part, *intent, won)
 	}
 	if err := c.entry("cancel.unrefunded", 0, "", map[string]any{"by": intent.by, "retained": intent.keeps}); err != nil {
 		return false, err
@@ -224,18 +229,72 @@ func (c *change) cancelPaid(intent *cancellation) (ended bool, err error) {
 	return true, c.end(0)
 }
 
-// closePart ends the refund of a part in favour of a cancellation. It returns open if that refund has to end by itself first.
-func (c *change) closePart() (open bool, err error) {
+// openPartOf returns the refund of a part that has to end before the rest is refunded, or nil. The provider has one state
+// for all transfers of a payment, so the rest is sent only when the outcome of the part is known. A part that was never sent
+// is returned with the rest.
+func (c *change) openPartOf(intent cancellation) (*money.Refund, error) {
 	f, err := currentRefund(c.ctx, c.tx, c.r().ID)
 	switch {
 	case err != nil || f == nil:
-		return false, err
-	case f.KeepsStay && f.HeldBack(): // the cancellation returns the part, too
-		return false, c.withdraw(*f)
-	case f.State == money.RefundPending: // The bank is transferring the part. The refund of the rest follows both transfers.
-		return false, postgres.AdvanceRefund(c.ctx, c.tx, f.ID, money.RefundCompleted, "", "")
+		return nil, err
+	case f.KeepsStay && f.HeldBack() && !f.Taken:
+		return nil, c.withdraw(*f)
+	case f.KeepsStay && f.Unsent():
+		return nil, c.dropPart(*f, supersededCode, "취소로 함께 환불됩니다.")
+	case !f.AtBank() && !intent.forced:
+		return nil, ErrRefundOpen
 	}
-	return true, nil
+	return f, nil
+}
+
+// supersededCode is the code of a part that was never sent because a cancellation returns it.
+const supersededCode = "CANCELED_WITH_RESERVATION"
+
+// endBeforeRest ends a reservation whose part is at the bank. The rest follows the part to the account of the cancellation,
+// and a part that the bank has rejected is sent to it again. Without an account the guest is asked for one.
+func (c *change) endBeforeRest(part money.Refund, intent cancellation, won int) error {
+	if err := c.entry("cancel.requested", won, "", map[string]any{"by": intent.by, "after": part.ID}); err != nil {
+		return err
+	}
+	if err := c.payPartAndRest(part, intent); err != nil {
+		return err
+	}
+	if err := c.endExtensions(intent); err != nil {
+		return err
+	}
+	if !part.AtBank() { // the provider's balance may still include the part
+		won = c.r().Amount - c.Payment.Returned - c.Payment.SettledOutside
+	}
+	return c.end(won)
+}
+
+func (c *change) payPartAndRest(part money.Refund, intent cancellation) error {
+	to := c.depositAccount(intent.account)
+	switch {
+	case to == nil || !part.AtBank():
+		return nil
+	case part.State == money.RefundPending && intent.admin && c.approval(to):
+		return nil // another administrator cannot approve it yet
+	}
+	sealed, err := c.sealAccount(to)
+	if err != nil {
+		return err
+	}
+	if part.State == money.RefundFailed {
+		if err := postgres.ReopenRefund(c.ctx, c.tx, part.ID, nil, newCancelKey(c.r().ID)); err != nil {
+			return err
+		}
+		if err := c.entry("cancel.retried", part.Amount, "", map[string]any{"by": intent.by}); err != nil {
+			return err
+		}
+	}
+	if err := postgres.PayRestTo(c.ctx, c.tx, part.ID, sealed); err != nil {
+		return err
+	}
+	if err := postgres.NoteRefundAccount(c.ctx, c.tx, part.ID, masked(to)); err != nil {
+		return err
+	}
+	return c.settleAt(c.now)
 }
 
 // returnRest refunds what the provider still holds of a reservation that ended while the refund of a part was open.
@@ -243,7 +302,18 @@ func (c *change) returnRest(p toss.Payment) error {
 	if !c.Owes(p) {
 		return nil
 	}
-	return c.startLateRefund(p, c.LateBy(c.now), p.BalanceAmount)
+	won := p.BalanceAmount - c.Payment.Retained
+	if f := c.Refund; f == nil || !f.Rest {
+		return c.startLateRefund(p, c.LateBy(c.now), won)
+	}
+	_, err := postgres.OpenRefund(c.ctx, c.tx, money.Refund{
+		Reservation: c.r().ID, Reason: "예약 취소", Amount: won, By: c.LateBy(c.now), Account: c.Refund.Account,
+		IdempotencyKey: newCancelKey(c.r().ID), Part: c.Payment.Retained > 0,
+	})
+	if err != nil {
+		return err
+	}
+	return c.settleAt(c.now)
 }
 
 // repeated returns the recorded answer to an earlier request with the same key, or ErrKeyReused if its body was another one.

@@ -119,11 +119,11 @@ func (c *change) endWithoutAccount(by string) error {
 	if err != nil {
 		return err
 	}
-	open, err := c.closePart()
+	part, err := c.openPartOf(cancellation{forced: true})
 	if err != nil {
 		return err
 	}
-	if err := c.end(0); err != nil || open {
+	if err := c.end(0); err != nil || part != nil {
 		return err // returnRest refunds the rest
 	}
 	return c.startLateRefund(toss.Payment{Method: toss.MethodVirtualAccount}, by, payment.Balance)

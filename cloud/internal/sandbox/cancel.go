@@ -8,7 +8,7 @@ import (
 // cancelPayment handles POST /v1/payments/{paymentKey}/cancel (docs/specification.md, Payment provider 3 and 5). A deposit is refunded by a
 // bank transfer to the account in the request: the payment is cancelled at once and virtualAccount.refundStatus
 // follows later. A refund returned by the bank, of a part too, may be requested again with another account; the provider
-// does not document this case.
+// does not document this case. Until then its status remains FAILED or PARTIAL_FAILED, whatever is transferred after it.
 func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 	var in struct {
 		CancelReason         string         `json:"cancelReason"`
@@ -33,7 +33,7 @@ func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 		amount = *in.CancelAmount
 	}
 	waiting := p.Status == StatusWaitingForDeposit
-	if won := r.Bounced; won > 0 && in.RefundReceiveAccount != nil && (p.Status == StatusCanceled || amount == won && in.CancelAmount != nil) {
+	if won := r.Bounced; won > 0 && in.RefundReceiveAccount != nil && (p.BalanceAmount == 0 && in.CancelAmount == nil || amount == won && in.CancelAmount != nil) {
 		if err := p.VirtualAccount.refundTo(in.RefundReceiveAccount); err != nil {
 			return nil, err
 		}
@@ -124,10 +124,7 @@ func (v *VirtualAccount) refundTo(account *refundRequest) error {
 
 // startRefund transfers amount to the buyer's account.
 func (s *Sandbox) startRefund(r *record, amount int, now time.Time) {
-	t := &transfer{Amount: amount, At: now.Add(s.opts.RefundDelay)}
-	if r.Refund != nil {
-		t.Amount += r.Refund.Amount // still in progress: both arrive together
-	}
+	t := transfer{Amount: amount, At: now.Add(s.opts.RefundDelay)}
 	if f := s.takeFault(TargetRefund); f != nil {
 		switch f.Kind {
 		case FaultError:
@@ -138,7 +135,7 @@ func (s *Sandbox) startRefund(r *record, amount int, now time.Time) {
 			t.At = time.Time{}
 		}
 	}
-	r.Refund = t
+	r.Transfers = append(r.Transfers, t)
 	r.Payment.VirtualAccount.RefundStatus = "PENDING"
 }
 

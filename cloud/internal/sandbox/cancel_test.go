@@ -198,6 +198,43 @@ func TestRefundOfDeposit(t *testing.T) {
 	}
 }
 
+// The provider has one refund status for all transfers: one that the bank returned shows until it is sent again, whatever is transferred
+// after it.
+func TestRefundOfDepositInParts(t *testing.T) {
+	t.Parallel()
+	w := open(t, sandbox.Options{})
+	key := w.paid(sandbox.MethodVirtualAccount)
+	if _, err := w.Deposit(order); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.SetFault(sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError}); err != nil {
+		t.Fatal(err)
+	}
+	part := reason("cancelAmount", 1000, "refundReceiveAccount", refundAccount)
+	for i, step := range []struct {
+		body     map[string]any
+		want     string
+		balance  int
+		refunded int
+	}{
+		{part, "PARTIAL_FAILED", 17000, 0},
+		{reason("refundReceiveAccount", refundAccount), "PARTIAL_FAILED", 0, 17000},
+		{reason("refundReceiveAccount", refundAccount), "COMPLETED", 0, 18000},
+	} {
+		if r := w.cancel(key, step.body); r.status != 200 || r.number("balanceAmount") != step.balance {
+			t.Fatalf("step %d: %d %s", i, r.status, r.raw)
+		}
+		if got := w.get(key).body["virtualAccount"].(map[string]any)["refundStatus"]; got != "PENDING" {
+			t.Errorf("step %d: refundStatus %v, want PENDING", i, got)
+		}
+		w.clock.add(3 * time.Second)
+		if got := w.get(key).body["virtualAccount"].(map[string]any)["refundStatus"]; got != step.want {
+			t.Errorf("step %d: refundStatus %v, want %s", i, got, step.want)
+		}
+		w.wantSums(18000, step.refunded)
+	}
+}
+
 func TestCancelBeforeDeposit(t *testing.T) {
 	t.Parallel()
 	w := open(t, sandbox.Options{})

@@ -108,6 +108,18 @@ func (s *Sandbox) Payments(orderID string) []Payment {
 	return payments
 }
 
+// Bounced returns the won of an order's refunds that the buyer's bank has returned and that were not sent again.
+func (s *Sandbox) Bounced(orderID string) (won int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	for _, r := range s.state.byOrder[orderID] {
+		s.state.advance(r, now)
+		won += r.Bounced
+	}
+	return won
+}
+
 // Payment returns a payment by its key.
 func (s *Sandbox) Payment(paymentKey string) (Payment, error) {
 	s.mu.Lock()
@@ -176,9 +188,7 @@ func (s *Sandbox) onPayment(paymentKey string, f func(*record) error) error {
 func (r *record) clone() *record {
 	c := *r
 	c.Payment = clone(r.Payment)
-	if r.Refund != nil {
-		c.Refund = new(*r.Refund)
-	}
+	c.Transfers = slices.Clone(r.Transfers)
 	return &c
 }
 

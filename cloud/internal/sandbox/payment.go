@@ -166,17 +166,17 @@ type Link struct {
 
 // record is a payment with the provider's internal state.
 type record struct {
-	Payment         Payment   `json:"payment"`
-	Keys            keySet    `json:"keys"`
-	Method          string    `json:"method"` // chosen in the widget; shown as Payment.Method once processed
-	Bank            string    `json:"bank"`
-	CustomerName    string    `json:"customerName"`
-	CustomerPhone   string    `json:"customerPhone"`
-	OpenedAt        time.Time `json:"openedAt"`
-	AuthenticatedAt time.Time `json:"authenticatedAt"`
-	Decline         string    `json:"decline"` // the code with which confirm will be rejected
-	Refund          *transfer `json:"refund"`  // refunds in progress to the buyer's account
-	Bounced         int       `json:"bounced"` // won of refunds that the buyer's bank has returned
+	Payment         Payment    `json:"payment"`
+	Keys            keySet     `json:"keys"`
+	Method          string     `json:"method"` // chosen in the widget; shown as Payment.Method once processed
+	Bank            string     `json:"bank"`
+	CustomerName    string     `json:"customerName"`
+	CustomerPhone   string     `json:"customerPhone"`
+	OpenedAt        time.Time  `json:"openedAt"`
+	AuthenticatedAt time.Time  `json:"authenticatedAt"`
+	Decline         string     `json:"decline"`   // the code with which confirm will be rejected
+	Transfers       []transfer `json:"transfers"` // refunds in progress to the buyer's account
+	Bounced         int        `json:"bounced"`   // won of refunds that the buyer's bank has returned
 
 	unsaved bool // listed in the changes of its state
 }
@@ -210,7 +210,7 @@ func (r *record) paid() bool {
 // advance applies all transitions of r that are due by now and reports whether there were any.
 func (r *record) advance(now time.Time, l *Ledger) bool {
 	p := &r.Payment
-	before, refund := p.Status, r.Refund
+	before := p.Status
 	switch p.Status {
 	case StatusReady:
 		if !now.Before(r.OpenedAt.Add(authenticationLife)) {
@@ -226,16 +226,40 @@ func (r *record) advance(now time.Time, l *Ledger) bool {
 			p.VirtualAccount.Expired = true
 		}
 	}
-	if t := r.Refund; t != nil && !t.At.IsZero() && !now.Before(t.At) {
-		r.Refund = nil
-		p.VirtualAccount.RefundStatus = "COMPLETED"
-		if t.Fails {
-			p.VirtualAccount.RefundStatus = "FAILED"
+	return r.transferred(now, l) || p.Status != before
+}
+
+// transferred ends the transfers that are due by now and reports whether there were any.
+func (r *record) transferred(now time.Time, l *Ledger) bool {
+	var open []transfer // a copy: earlier changes of the state share the present list
+	for _, t := range r.Transfers {
+		switch {
+		case t.At.IsZero() || now.Before(t.At):
+			open = append(open, t)
+		case t.Fails:
 			l.Refunded -= t.Amount
 			r.Bounced += t.Amount
 		}
 	}
-	return p.Status != before || r.Refund != refund
+	if len(open) == len(r.Transfers) {
+		return false
+	}
+	r.Transfers = open
+	r.Payment.VirtualAccount.RefundStatus = r.refundStatus()
+	return true
+}
+
+// refundStatus returns the state of all refunds of a deposit. The provider has one for the payment and none for each cancellation.
+func (r *record) refundStatus() string {
+	switch {
+	case len(r.Transfers) > 0:
+		return "PENDING"
+	case r.Bounced > 0 && r.Payment.Status == StatusPartialCanceled:
+		return "PARTIAL_FAILED"
+	case r.Bounced > 0:
+		return "FAILED"
+	}
+	return "COMPLETED"
 }
 
 func (r *record) expire() {

@@ -13,13 +13,13 @@ import (
 func TestTakenChangesAreIndependent(t *testing.T) {
 	t.Parallel()
 	st := newState()
-	r := &record{Payment: Payment{PaymentKey: "k", VirtualAccount: &VirtualAccount{}, Cancels: []Cancel{{}}}, Refund: &transfer{}}
+	r := &record{Payment: Payment{PaymentKey: "k", VirtualAccount: &VirtualAccount{}, Cancels: []Cancel{{}}}, Transfers: []transfer{{}}}
 	st.addPayment(r)
 	b := &Booking{ID: "b"}
 	st.changedBooking(b)
 	taken := st.takeChanges()
 	before := mustJSON(taken)
-	r.Payment.Status, r.Payment.VirtualAccount.RefundStatus, r.Payment.Cancels[0].CancelReason, r.Refund.Amount = "DONE", "PENDING", "x", 1
+	r.Payment.Status, r.Payment.VirtualAccount.RefundStatus, r.Payment.Cancels[0].CancelReason, r.Transfers[0].Amount = "DONE", "PENDING", "x", 1
 	b.Canceled = true
 	if after := mustJSON(taken); !bytes.Equal(before, after) {
 		t.Errorf("after changes: %s\nwant %s", after, before)

@@ -314,9 +314,6 @@ func (w *world) close() {
 				theirs += p.BalanceAmount
 				charged++
 			}
-			if v := p.VirtualAccount; v != nil && v.RefundStatus == "FAILED" { // the bank returned the money to the provider
-				theirs += p.TotalAmount
-			}
 			out := 0
 			for _, c := range p.Cancels {
 				out += c.CancelAmount
@@ -325,6 +322,7 @@ func (w *world) close() {
 				w.violation("M6: %s was paid back %d won in %d parts", r.OrderID, out, len(p.Cancels))
 			}
 		}
+		theirs += w.box.Bounced(r.OrderID) // the bank returned the money to the provider
 		if charged > 1 {
 			w.violation("M1: %s was charged %d times", r.OrderID, charged)
 		}

@@ -130,13 +130,16 @@ const (
 	tooManyRequests = 429
 )
 
-// Rejected reports whether the provider answered that it did not accept the request, with whatever code.
+// Rejected reports whether the provider answered that it did not accept the request, with whatever code, or the client did not
+// send the request because it is invalid.
 func Rejected(err error) bool {
 	var e *toss.Error
 	if !errors.As(err, &e) {
 		return false
 	}
 	switch e.HTTPStatus {
+	case 0:
+		return e.Code != ""
 	case requestTimeout, conflict, tooEarly, tooManyRequests:
 		return false
 	}

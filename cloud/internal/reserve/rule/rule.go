@@ -105,6 +105,8 @@ func (s Snapshot) After(a Answer, now time.Time) Step {
 		return s.over(p, now)
 	case a.Returned && state == booking.Canceling && s.partReturned(p):
 		return Refunded // by the refund policy
+	case a.Returned && state == booking.Canceled && s.partReturned(p):
+		return Follow // the rest that the refund policy does not leave with the shop
 	case a.Declined:
 		return s.declined(p, now)
 	case p.Status == toss.StatusDone:
@@ -322,6 +324,8 @@ func (s Snapshot) keptRefund(a Answer) Step {
 	switch {
 	case s.Refund.State != money.RefundRequested:
 		return Stay // another process has ended it
+	case a.Declined && s.Refund.Taken:
+		return Fail // only the account is declined: the amount remains owed
 	case a.Declined:
 		return NotReturned
 	case s.partReturned(a.Payment):
