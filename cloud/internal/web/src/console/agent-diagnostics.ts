@@ -3,6 +3,7 @@
 import { api } from "../core/api";
 import { ticking, whileSeen } from "../core/clock";
 import { type Child, h, when } from "../core/dom";
+import { countdown } from "../core/format";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, type Readable } from "../core/signal";
@@ -10,7 +11,7 @@ import { who } from "./day/history";
 import { wall } from "./doors";
 import { button, copy, fetched, saveFile } from "./parts";
 import type { Branch } from "./session";
-import { countdown, t } from "./text";
+import { t } from "./text";
 
 type Diagnostics = Schemas["AgentDiagnostics"];
 

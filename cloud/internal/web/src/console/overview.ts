@@ -4,13 +4,14 @@ import { api } from "../core/api";
 import { now } from "../core/clock";
 import { type Child, each, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
+import { english } from "../core/language";
 import { computed, type Readable, signal } from "../core/signal";
 import { alertList, openAlerts } from "./alerts";
 import { gather, watchAll } from "./live";
 import { openNewBranch } from "./opening";
 import { attempt, button, chip, heading, input, section } from "./parts";
 import { isHQ, mayChange } from "./session";
-import { ago, english, localText, t, won } from "./text";
+import { ago, localText, t, won } from "./text";
 
 type Item = Schemas["BranchOverview"];
 type Page = Schemas["Overview"];

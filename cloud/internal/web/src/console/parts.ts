@@ -2,9 +2,10 @@
 
 import { ApiError, NetworkError } from "../core/api";
 import { append, type Child, h, match } from "../core/dom";
+import { english } from "../core/language";
 import type { Resource } from "../core/resource";
 import { effect, type Readable, type Signal, scope, signal, untracked } from "../core/signal";
-import { english, errorText, type TextKey, t, weekdayText } from "./text";
+import { errorText, type TextKey, t, weekdayText } from "./text";
 
 export type Kind = "primary" | "soft" | "plain" | "danger";
 

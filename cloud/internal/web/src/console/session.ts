@@ -2,9 +2,9 @@
 
 import { ApiError, api, hearRefusals } from "../core/api";
 import type { Schemas } from "../core/interface";
+import { english } from "../core/language";
 import { go } from "../core/router";
 import { computed, signal } from "../core/signal";
-import { english } from "./text";
 
 export type Role = NonNullable<Schemas["Me"]["role"]>;
 

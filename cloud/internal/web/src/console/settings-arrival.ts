@@ -3,13 +3,14 @@
 import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
+import { english } from "../core/language";
 import { resource } from "../core/resource";
 import { type Readable, signal } from "../core/signal";
 import { keptAttempt } from "./draft";
 import { attempt, button, dialog, fetched, field, toast } from "./parts";
 import { type Branch, mayChange } from "./session";
 import { area } from "./settings-showcase";
-import { english, t } from "./text";
+import { t } from "./text";
 import { photoInput, uploadOf } from "./upload";
 
 type Step = Schemas["Arrival"]["steps"][number];

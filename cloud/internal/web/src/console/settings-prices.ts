@@ -4,13 +4,14 @@ import { dateOf, inZone } from "../booking/time";
 import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
+import { english } from "../core/language";
 import { type Signal, signal } from "../core/signal";
 import { keepTyped, typedRows } from "./draft";
 import { attempt, button, dialog, explain, field, input, toast } from "./parts";
 import { price } from "./rooms";
 import type { Branch } from "./session";
 import { dateInput, onEdit, type Row, rowOf, rows } from "./settings-rows";
-import { english, type TextKey, t } from "./text";
+import { type TextKey, t } from "./text";
 
 type Rule = Schemas["PriceRule"];
 type Preview = Schemas["PricePreview"];

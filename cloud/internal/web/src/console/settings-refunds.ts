@@ -1,11 +1,12 @@
 // Refund rules of a branch: the shares of a cancellation, and the compensation of a guest whose door does not open.
 
 import { type Child, h, when } from "../core/dom";
+import { english } from "../core/language";
 import { type Signal, signal } from "../core/signal";
 import { check, field, input, section } from "./parts";
 import type { Settings } from "./settings";
 import { onEdit, type Row, rowOf, rows } from "./settings-rows";
-import { english, type TextKey, t } from "./text";
+import { type TextKey, t } from "./text";
 
 type Rules = Pick<Settings, "refundPolicy" | "compensation">;
 type Tier = Settings["refundPolicy"][number];

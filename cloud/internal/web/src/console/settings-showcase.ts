@@ -3,11 +3,12 @@
 import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
+import { english } from "../core/language";
 import { type Readable, type Signal, signal } from "../core/signal";
 import { keepTyped, keptAttempt } from "./draft";
 import { attempt, button, dialog, explain, field, input, toast } from "./parts";
 import type { Branch } from "./session";
-import { english, t } from "./text";
+import { t } from "./text";
 import { photoInput, uploadOf } from "./upload";
 
 type Profile = Schemas["RoomProfiles"]["rooms"][number];

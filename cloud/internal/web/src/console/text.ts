@@ -1,8 +1,9 @@
 // The console's texts in the language of the page.
 
-import { clockOf, dateOf, day, type Minute, weekday } from "../booking/time";
+import { clockOf, dateOf, day, type Minute } from "../booking/time";
 import { brandEn, brandKo } from "../core/brand";
-import { type Language, language, speak, translator } from "../core/language";
+import { formats } from "../core/format";
+import { english, type Language, language, speak, translator } from "../core/language";
 import { ko, type Texts } from "../locales/console-ko";
 
 export type TextKey = keyof Texts;
@@ -31,11 +32,7 @@ export async function speakIn(next: Language): Promise<void> {
 
 export const t = translator<TextKey>(() => tables[language.peek()] ?? ko);
 
-export const english = (): boolean => language.peek() === "en";
-
-/** The name of a day of the week, from Sunday: 월, Mon */
-export const weekdayText = (n: number): string =>
-  english() ? ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][n]! : t("weekdays")[n]!;
+export const { won, span, dateText, monthText, weekdayText } = formats(t);
 
 const methods: Record<string, TextKey> = {
   카드: "methodCard",
@@ -76,43 +73,6 @@ export const optionText = (name: string): string => {
   if (!english()) return name;
   return remoteWords[name] ?? name.replace(/^(\d)단$/, "Level $1");
 };
-
-/** 12,000원 */
-export const won = (amount: number): string => t("won", { n: amount.toLocaleString("en-US") });
-
-/** 80분, 1시간 20분 */
-export function span(minutes: number): string {
-  const [h, m] = [Math.floor(minutes / 60), minutes % 60];
-  if (h === 0) return t("minutes", { n: m });
-  return m === 0 ? t("hours", { n: h }) : t("hoursMinutes", { h, m });
-}
-
-/** 4:07 until an instant */
-export function countdown(milliseconds: number): string {
-  const seconds = Math.max(0, Math.ceil(milliseconds / 1000));
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
-}
-
-/** 11월 22일 (일) */
-export function dateText(m: Minute): string {
-  const date = new Date(m * 60_000);
-  if (english())
-    return new Intl.DateTimeFormat("en-GB", {
-      weekday: "short",
-      day: "numeric",
-      month: "short",
-      timeZone: "UTC",
-    }).format(date);
-  return `${date.getUTCMonth() + 1}월 ${date.getUTCDate()}일 (${t("weekdays")[weekday(m)]})`;
-}
-
-/** 2026년 11월 */
-export function monthText(m: Minute): string {
-  const date = new Date(m * 60_000);
-  if (english())
-    return new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric", timeZone: "UTC" }).format(date);
-  return t("monthTitle", { year: date.getUTCFullYear(), month: date.getUTCMonth() + 1 });
-}
 
 /** 15:00–16:20 */
 export const timesText = (start: Minute, end: Minute): string => `${clockOf(start)}–${endText(start, end)}`;

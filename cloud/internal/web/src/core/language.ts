@@ -15,6 +15,8 @@ function preferred(): Language {
 
 export const language = signal<Language>(preferred());
 
+export const english = (): boolean => language.peek() === "en";
+
 export function speak(next: Language): void {
   const address = new URL(location.href);
   if (address.searchParams.has("lang")) {

@@ -5,6 +5,7 @@ import { ApiError } from "../core/api";
 import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
 import { submits } from "../core/form";
+import { countdown } from "../core/format";
 import { resource } from "../core/resource";
 import { go } from "../core/router";
 import { batch, computed, effect, signal } from "../core/signal";
@@ -25,7 +26,7 @@ import {
   refundText,
   register,
 } from "./service";
-import { countdown, dateText, t, timesText, won } from "./text";
+import { dateText, t, timesText, won } from "./text";
 
 export interface Held {
   hold: Hold;

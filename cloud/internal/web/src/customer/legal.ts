@@ -1,7 +1,7 @@
 // Terms and privacy policy, in any version.
 
 import { type Child, h, when } from "../core/dom";
-import { language } from "../core/language";
+import { english } from "../core/language";
 import { resource } from "../core/resource";
 import { fetched, heading } from "./screen";
 import { branchName, getBranches, getLegal, refundText } from "./service";
@@ -16,7 +16,7 @@ export const legalPage = (part: "terms" | "privacy") => (): Child => {
       const { [part]: both, current, versions } = data.peek();
       return [
         current ? null : h("p", null, t("oldVersion"), " ", h("a", { href: `/${part}` }, t("currentVersion"))),
-        h("div", { class: "prose" }, ...rendered(both[language.peek() === "en" ? "en" : "ko"])),
+        h("div", { class: "prose" }, ...rendered(both[english() ? "en" : "ko"])),
         part === "terms" && current ? policies() : null,
         versions.length > 1
           ? h(

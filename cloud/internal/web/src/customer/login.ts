@@ -4,12 +4,13 @@ import { ApiError } from "../core/api";
 import { now, ticking } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
 import { submits } from "../core/form";
+import { countdown } from "../core/format";
 import { go, query } from "../core/router";
 import { computed, type Signal, signal } from "../core/signal";
 import { checkAll, field, looksLikeEmail, looksLikeMobile, tidyMobile } from "./field";
 import { actions, alert, button, explain, heading, note } from "./screen";
 import { type LoginType, login, sendCode } from "./service";
-import { countdown, t } from "./text";
+import { t } from "./text";
 
 const codeLife = 180_000; // ms
 const resendAfter = 30_000;

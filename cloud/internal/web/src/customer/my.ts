@@ -4,6 +4,7 @@ import { inZone, parseMinute, parseStoredEnd } from "../booking/time";
 import { ApiError } from "../core/api";
 import { ticking, whileSeen } from "../core/clock";
 import { type Child, each, h, when } from "../core/dom";
+import { countdown } from "../core/format";
 import { resource } from "../core/resource";
 import { go } from "../core/router";
 import type { Readable } from "../core/signal";
@@ -12,7 +13,7 @@ import { beginExchange } from "./exchange";
 import { dueOf } from "./receipt";
 import { button, facts, fetched, heading, link } from "./screen";
 import { type Branch, branchName, getBranches, getKeys, getMine, logout, type PaymentRecord } from "./service";
-import { countdown, dateText, t, timesText, won } from "./text";
+import { dateText, t, timesText, won } from "./text";
 
 export interface Mine {
   record: PaymentRecord;

@@ -5,6 +5,7 @@ import { ApiError } from "../core/api";
 import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
 import { submits } from "../core/form";
+import { countdown } from "../core/format";
 import { resource } from "../core/resource";
 import { computed, effect, type Readable, signal } from "../core/signal";
 import { arrival } from "./arrival";
@@ -25,7 +26,7 @@ import {
   type Receipt,
 } from "./service";
 import { cover } from "./showcase";
-import { countdown, dateText, t, timesText, won } from "./text";
+import { dateText, t, timesText, won } from "./text";
 
 const pendingInterval = 3000; // ms between checks for a deposit, and for the delivery of the key
 

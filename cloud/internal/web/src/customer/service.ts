@@ -5,7 +5,7 @@ import { dateOf, day, type Minute, parseDate, parseStoredEnd, wire } from "../bo
 import { api } from "../core/api";
 import { dropCarried } from "../core/carried";
 import type { Schemas } from "../core/interface";
-import { language } from "../core/language";
+import { english } from "../core/language";
 
 export type Branch = Schemas["Branch"];
 export type Site = Schemas["Site"];
@@ -74,8 +74,7 @@ export function getBranch(code: string): Promise<Branch | undefined> {
   return kept;
 }
 
-export const branchName = (b: Pick<Branch, "nameKo" | "nameEn">): string =>
-  (language.peek() === "en" && b.nameEn) || b.nameKo;
+export const branchName = (b: Pick<Branch, "nameKo" | "nameEn">): string => (english() && b.nameEn) || b.nameKo;
 
 export const getCalendar = async (branch: string, yearMonth: string): Promise<CalendarDay[]> =>
   (await api.get<{ dates: CalendarDay[] }>(`/v2/branches/${branch}/calendar`, { yearMonth })).dates;
@@ -169,7 +168,7 @@ export const enterRefundAccount = (token: string, account: Schemas["RefundAccoun
 
 /** The refund policy of a branch in one sentence: the same before the payment and at the cancellation. */
 export const refundText = (b: { refundPolicyText: Schemas["BilingualText"] }): string =>
-  b.refundPolicyText[language.peek() === "en" ? "en" : "ko"];
+  b.refundPolicyText[english() ? "en" : "ko"];
 
 export type Quote = Schemas["RefundQuote"];
 

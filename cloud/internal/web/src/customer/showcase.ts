@@ -3,7 +3,7 @@
 import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
-import { language } from "../core/language";
+import { english } from "../core/language";
 import { t } from "./text";
 
 type Photo = Schemas["RoomPhoto"];
@@ -24,11 +24,11 @@ export const getShowcase = (branch: string): Promise<Showcase> =>
     new Promise<Showcase>((resolve) => setTimeout(() => resolve(new Map()), patience)),
   ]);
 
-export const read = (text: Schemas["BilingualText"]): string => (language.peek() === "en" && text.en) || text.ko;
+export const read = (text: Schemas["BilingualText"]): string => (english() && text.en) || text.ko;
 
 /** A text, marked as Korean if an English page has no translation. */
 const marked = (text: Schemas["BilingualText"]): Child =>
-  language.peek() === "en" && !text.en ? h("span", { lang: "ko" }, text.ko) : read(text);
+  english() && !text.en ? h("span", { lang: "ko" }, text.ko) : read(text);
 
 /**
  * A photo; sizes is its width on the page. Its box has a fixed shape, so nothing moves when it is loaded. Only photos that the

@@ -1,7 +1,8 @@
 // The texts of the customers' screens in the language of the page.
 
-import { clockOf, dateOf, day, type Minute, weekday } from "../booking/time";
+import { clockOf, dateOf, day, type Minute } from "../booking/time";
 import { brandEn, brandKo } from "../core/brand";
+import { formats } from "../core/format";
 import { type Language, language, speak, translator } from "../core/language";
 import { ko, type Texts } from "../locales/ko";
 
@@ -24,46 +25,7 @@ export async function speakIn(next: Language): Promise<void> {
 
 export const t = translator<keyof Texts>(() => tables[language.peek()] ?? ko);
 
-const english = () => language.peek() === "en";
-
-export const won = (amount: number): string => t("won", { n: amount.toLocaleString("en-US") });
-
-/** 80분, 1시간 20분 */
-export function span(minutes: number): string {
-  const [h, m] = [Math.floor(minutes / 60), minutes % 60];
-  if (h === 0) return t("minutes", { n: m });
-  return m === 0 ? t("hours", { n: h }) : t("hoursMinutes", { h, m });
-}
-
-/** 9:05 until an instant */
-export function countdown(milliseconds: number): string {
-  const seconds = Math.max(0, Math.ceil(milliseconds / 1000));
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
-}
-
-/** 11월 22일 (일) */
-export function dateText(m: Minute): string {
-  const date = new Date(m * 60_000);
-  if (english())
-    return new Intl.DateTimeFormat("en-GB", {
-      weekday: "short",
-      day: "numeric",
-      month: "short",
-      timeZone: "UTC",
-    }).format(date);
-  return `${date.getUTCMonth() + 1}월 ${date.getUTCDate()}일 (${t("weekdays")[weekday(m)]})`;
-}
-
-export function monthText(m: Minute): string {
-  const date = new Date(m * 60_000);
-  if (english())
-    return new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric", timeZone: "UTC" }).format(date);
-  return t("monthTitle", { year: date.getUTCFullYear(), month: date.getUTCMonth() + 1 });
-}
-
-/** Short names of the weekdays from Sunday to Saturday. */
-export const weekdayText = (n: number): string =>
-  english() ? ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][n]! : t("weekdays")[n]!;
+export const { won, span, dateText, monthText, weekdayText } = formats(t);
 
 /** Formats a time range such as 15:00–16:20. An end on the next day is marked. */
 export function timesText(start: Minute, end: Minute): string {

@@ -2,9 +2,10 @@
 
 import { dateOf, type Minute } from "../../booking/time";
 import { type Child, each, h, when } from "../../core/dom";
+import { countdown } from "../../core/format";
 import { computed, type Readable, signal } from "../../core/signal";
 import { button, chip } from "../parts";
-import { countdown, t, timesText, won } from "../text";
+import { t, timesText, won } from "../text";
 import { type Block, type Day, kindText } from "./model";
 
 interface Options {
