@@ -61,7 +61,7 @@ export function yeolda(address: string, token = "") {
         response.headers.get("X-Request-Id"),
         errorCode,
         data,
-        wait ? Number(wait) : null,
+        /^\d+$/.test(wait ?? "") ? Number(wait) : null, // a proxy may send a date
       );
     },
   });
