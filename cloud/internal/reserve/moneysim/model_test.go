@@ -111,7 +111,7 @@ func draw(t *rapid.T, what, order, key string, now time.Time) reply {
 		p["virtualAccount"] = map[string]any{"accountNumber": "1", "bankCode": "20", "customerName": "x",
 			"expired":      rapid.IntRange(0, 5).Draw(t, what+" expired") == 0,
 			"dueDate":      now.Add(time.Duration(rapid.IntRange(-5, 20).Draw(t, what+" due")) * time.Minute).Format(time.RFC3339),
-			"refundStatus": rapid.SampledFrom([]string{"NONE", "PENDING", "FAILED", "COMPLETED"}).Draw(t, what+" refund")}
+			"refundStatus": rapid.SampledFrom([]string{"NONE", "PENDING", "FAILED", "PARTIAL_FAILED", "COMPLETED"}).Draw(t, what+" refund")}
 	}
 	return reply{payment: p}
 }
