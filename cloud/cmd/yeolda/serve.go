@@ -8,6 +8,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/service"
 )
 
@@ -25,7 +26,7 @@ func (c *serveCmd) Run(p *program) error {
 	}
 	settings.Version = version
 	log := p.newLog(settings.Log)
-	s, err := service.New(p.ctx, settings, log, time.Now)
+	s, err := service.New(p.ctx, settings, log, postgres.NewClock(time.Now))
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ type DB struct {
 	Doors  *pgxpool.Pool
 	Logger *slog.Logger
 
-	// Now returns the time of transactions. It is time.Now except in tests.
+	// Now returns the time of transactions: the database's clock as compared when it was opened, the service's [Clock], or a test's.
 	Now func() time.Time
 
 	branches  branchCache
@@ -109,6 +109,12 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 		db.Pool.Close()
 		return nil, err
 	}
+	clock := NewClock(time.Now)
+	if err := clock.Compare(ctx, db.Pool); err != nil {
+		db.Close()
+		return nil, err
+	}
+	db.Now = clock.Now
 	return db, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/service"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
@@ -20,12 +21,12 @@ func TestSecondEmbeddedBrokerIsRejected(t *testing.T) {
 	first := servicetest.Start(t)
 	settings := first.Settings
 	settings.HTTP.Addr, settings.HTTP.MetricsAddr, settings.MQTT.Addr = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
-	_, err := service.New(t.Context(), settings, slog.New(slog.DiscardHandler), time.Now)
+	_, err := service.New(t.Context(), settings, slog.New(slog.DiscardHandler), postgres.NewClock(time.Now))
 	if err == nil || !strings.Contains(err.Error(), "YEOLDA_BROKER_URL") {
 		t.Errorf("second service with an embedded broker: got %v, want an error that names YEOLDA_BROKER_URL", err)
 	}
 	settings.MQTT.BrokerURL = "mqtt://127.0.0.1:9"
-	second, err := service.New(t.Context(), settings, slog.New(slog.DiscardHandler), time.Now)
+	second, err := service.New(t.Context(), settings, slog.New(slog.DiscardHandler), postgres.NewClock(time.Now))
 	if err != nil {
 		t.Fatalf("second service with an external broker: %v", err)
 	}
@@ -56,7 +57,7 @@ func TestEmbeddedBrokersFormAPool(t *testing.T) {
 	}
 	settings := first.Settings
 	settings.HTTP.Addr, settings.HTTP.MetricsAddr, settings.MQTT.Addr, settings.MQTT.BrokerPeerURL = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", ""
-	_, err := service.New(t.Context(), settings, slog.New(slog.DiscardHandler), time.Now)
+	_, err := service.New(t.Context(), settings, slog.New(slog.DiscardHandler), postgres.NewClock(time.Now))
 	if err == nil || !strings.Contains(err.Error(), "YEOLDA_BROKER_PEER_URL") {
 		t.Errorf("a service that is alone beside a pool: got %v, want an error that names YEOLDA_BROKER_PEER_URL", err)
 	}

@@ -67,7 +67,8 @@ const (
 type Service struct {
 	settings  config.Settings
 	log       *slog.Logger
-	now       func() time.Time
+	clock     *postgres.Clock
+	now       func() time.Time // of clock
 	database  *pgserver.Server // nil: an external one
 	db        *postgres.DB
 	reserve   *reserve.Service
@@ -104,10 +105,10 @@ type Service struct {
 // errBackground is returned beside the error of the component that stopped and thereby ended the service.
 var errBackground = errors.New("background work ended")
 
-// New opens and migrates the database and opens the listeners. settings are effective and valid; now returns the time of
+// New opens and migrates the database and opens the listeners. settings are effective and valid; clock shows the time of
 // all rules.
-func New(ctx context.Context, settings config.Settings, log *slog.Logger, now func() time.Time) (_ *Service, err error) {
-	s := &Service{settings: settings, log: log, now: now, began: time.Now()}
+func New(ctx context.Context, settings config.Settings, log *slog.Logger, clock *postgres.Clock) (_ *Service, err error) {
+	s := &Service{settings: settings, log: log, clock: clock, now: clock.Now, began: time.Now()}
 	defer func() { //nolint:contextcheck // closing must not depend on ctx
 		if err != nil {
 			s.Close()
@@ -151,6 +152,9 @@ func (s *Service) openDatabase(ctx context.Context) error {
 		return err
 	}
 	s.db, db.Now = db, s.now
+	if err := s.clock.Compare(ctx, db.Pool); err != nil {
+		return err
+	}
 	return s.openArchive(ctx)
 }
 
@@ -313,6 +317,7 @@ func (s *Service) Run(ctx context.Context) error {
 			return nil
 		})
 	}
+	run("clock", func(ctx context.Context) error { return s.clock.Run(ctx, s.db.Pool, s.log) })
 	run("broker", s.link.Run)
 	run("doors", s.access.Run)
 	run("devices", s.devices.Run)

@@ -55,6 +55,7 @@ var (
 	branchDoors     = describe("branch_door_requests", "Ended door requests of a branch in the last 15 minutes and 6 hours, by state.", "branch", "window", "state")
 	settingsDesc    = describe("agent_settings", "Active agents by the state of their last settings; stuck: a connected agent has not answered for ten minutes.", "state")
 	writableDesc    = describe("database_writable", "Whether the last canary write of this replica was committed.")
+	clockDesc       = describe("database_clock_ahead_seconds", "By how much the database's clock, which decides, is ahead of this replica's machine.")
 	diskFreeDesc    = describe("disk_free_bytes", "Free space on the disk of the private database.")
 	diskSizeDesc    = describe("disk_size_bytes", "Size of the disk of the private database.")
 	certificateDesc = describe("certificate_expiry_timestamp_seconds", "End of the certificate of the MQTT listener.")
@@ -73,7 +74,7 @@ var (
 // Describe implements prometheus.Collector.
 func (v *vitals) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{reservationsDesc, paymentsDesc, refundsDesc, messagesDesc, jobsDesc, oldestDesc, differencesDesc, reconciledDesc,
-		branchesDesc, onlineDesc, scrapedDesc, figureDesc, successDesc, checkDesc, checkedDesc, branchOnline, branchDoors, settingsDesc, writableDesc, diskFreeDesc, diskSizeDesc, certificateDesc, connectionsDesc, connectionsMax, acquiresDesc, waitsDesc, waitDesc, connectedDesc, sessionsDesc, brokerDesc} {
+		branchesDesc, onlineDesc, scrapedDesc, figureDesc, successDesc, checkDesc, checkedDesc, branchOnline, branchDoors, settingsDesc, writableDesc, clockDesc, diskFreeDesc, diskSizeDesc, certificateDesc, connectionsDesc, connectionsMax, acquiresDesc, waitsDesc, waitDesc, connectedDesc, sessionsDesc, brokerDesc} {
 		out <- d
 	}
 }
@@ -102,6 +103,7 @@ func (v *vitals) Collect(out chan<- prometheus.Metric) {
 	}
 
 	gauge(writableDesc, truth(v.service.canary.ok()))
+	gauge(clockDesc, v.service.clock.Ahead().Seconds())
 	if v.service.database != nil {
 		if free, size, err := pgserver.FreeSpace(v.service.databaseDir()); err == nil {
 			gauge(diskFreeDesc, float64(free))

@@ -91,6 +91,21 @@ func (c *Clock) Advance(d time.Duration) {
 // Start runs a service until the test ends. change may alter its settings before it starts.
 func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 	t.Helper()
+	clock := new(Clock)
+	return start(t, clock, postgres.AloneClock(clock.Now), change...)
+}
+
+// StartSkewed is Start on a machine whose clock is ahead of the database's, or behind it if ahead is negative. As in production,
+// the rules follow the database's clock; [Stack.Clock] is the machine's.
+func StartSkewed(t testing.TB, ahead time.Duration, change ...func(*config.Settings)) *Stack {
+	t.Helper()
+	machine := new(Clock)
+	machine.Advance(ahead)
+	return start(t, machine, postgres.NewClock(machine.Now), change...)
+}
+
+func start(t testing.TB, clock *Clock, rules *postgres.Clock, change ...func(*config.Settings)) *Stack {
+	t.Helper()
 	kept := new(capture.Output)
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), kept), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	settings := defaults(t)
@@ -112,9 +127,8 @@ func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 	if err := settings.Check(); err != nil {
 		t.Fatal(err)
 	}
-	clock := new(Clock)
 	ctx, cancel := context.WithCancel(context.Background())
-	s, err := service.New(ctx, settings, log, clock.Now)
+	s, err := service.New(ctx, settings, log, rules)
 	if err != nil {
 		cancel()
 		t.Fatal(err)
@@ -123,7 +137,7 @@ func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db.Now = clock.Now
+	db.Now = rules.Now
 	applyDemo(t, db, settings)
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
