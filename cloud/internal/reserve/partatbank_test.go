@@ -77,6 +77,7 @@ func TestCancelWhilePartIsTransferred(t *testing.T) {
 		t.Errorf("%d refunds are not pending before the bank has transferred the part, want 0", n)
 	}
 	kept := (order.Amount - 1000) - (order.Amount-1000)/2
+	s.Provider.Advance(time.Minute)
 	s.eventually(t, "the rest is refunded", func() bool { return s.Sandbox.Payments(order.OrderID)[0].BalanceAmount == kept })
 	s.refundsDone(t, id)
 	if n := s.count(t, `select sum(amount)::int from refund where reservation_id = $1`, id); n != order.Amount-kept {
