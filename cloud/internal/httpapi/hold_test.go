@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"strings"
@@ -205,6 +206,14 @@ func TestUnpaidHoldsAreLimited(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t, func(set *config.Settings) { set.HTTP.MaxHoldsPerClient, set.HTTP.MaxHoldsPerPhone = 5, 3 })
 	start := s.Clock.Now().Truncate(10 * time.Minute).Add(24 * time.Hour)
+	s.Clock.Stop(s.Clock.Now())
+	// waits checks that a limited answer names the moment at which the first hold expires.
+	waits := func(of string, answer servicetest.Answer, want time.Duration) {
+		t.Helper()
+		if got := answer.Header.Get("Retry-After"); answer.HTTP == 429 && got != fmt.Sprint(int(want.Seconds())) {
+			t.Errorf("%s: Retry-After %s, want %v", of, got, want)
+		}
+	}
 	clients := make([]*servicetest.Client, 6)
 	for i := range clients {
 		clients[i] = s.Client(t)
@@ -212,6 +221,8 @@ func TestUnpaidHoldsAreLimited(t *testing.T) {
 		if want := map[bool]int{true: 200, false: 429}[i < 5]; answer.HTTP != want {
 			t.Fatalf("hold %d: got %d, want %d", i+1, answer.HTTP, want)
 		}
+		waits("hold", answer, 10*time.Minute-time.Duration(i)*time.Second)
+		s.Clock.Advance(time.Second)
 	}
 	if answer := clients[5].Post("/reservation", holdBody(1, start, time.Hour)); answer.HTTP != 409 {
 		t.Errorf("a taken slot beyond the limit: got %d, want 409", answer.HTTP)
@@ -223,6 +234,7 @@ func TestUnpaidHoldsAreLimited(t *testing.T) {
 		if want := map[bool]int{true: 200, false: 429}[i < 3]; answer.HTTP != want {
 			t.Errorf("registration %d: got %d %s, want %d", i+1, answer.HTTP, answer.Message, want)
 		}
+		waits("registration", answer, 10*time.Minute-5*time.Second) // the hold of the second client, made five seconds ago
 	}
 	clients[0].Post("/payment", map[string]any{"amount": prices[0], "name": "홍길동", "mobileNum": "010-1234-5678"}).OK(t) // again
 }

@@ -33,7 +33,7 @@ const (
 	ReservationEnded        Template = "reservation-ended"               // canceled, and nothing was paid
 	PaymentFailed           Template = "payment-failed"                  // an unclear payment turned out not to be charged
 	PaymentReturned         Template = "payment-returned"                // it was charged too late, and is refunded
-	PartRefunded            Template = "part-refunded"                   // a part of the payment, and the reservation stays
+	PartRefunded            Template = "part-refunded"                   // a part of the payment or all of it, and the reservation stays
 	RefundFailed            Template = "refund-failed"
 	RefundAccountNeeded     Template = "refund-account" // with a link where the guest enters the account
 	ReservationMoved        Template = "reservation-moved"

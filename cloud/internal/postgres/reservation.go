@@ -351,24 +351,26 @@ func lockClient(ctx context.Context, tx pgx.Tx, client string) error {
 // unpaid is the condition that a customer's reservation occupies a room without a payment.
 const unpaid = `source = 'CUSTOMER' and (state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT') or state = 'HOLD' and expires_at > $2)`
 
-// CountClientHolds counts the live unpaid reservations of a client. Until the transaction ends, it blocks other holds of the
-// client.
-func CountClientHolds(ctx context.Context, tx pgx.Tx, client string, now time.Time) (n int, err error) {
+// CountClientHolds counts the live unpaid reservations of a client and returns when the first of them expires; now, if none does by
+// its time. Until the transaction ends, it blocks other holds of the client.
+func CountClientHolds(ctx context.Context, tx pgx.Tx, client string, now time.Time) (n int, until time.Time, err error) {
 	if err := lockClient(ctx, tx, client); err != nil {
-		return 0, err
+		return 0, time.Time{}, err
 	}
-	err = tx.QueryRow(ctx, `select count(*) from reservation where client = $1 and `+unpaid, client, now).Scan(&n)
-	return n, err
+	err = tx.QueryRow(ctx, `select count(*), coalesce(min(expires_at) filter (where expires_at > $2), $2) from reservation where client = $1 and `+unpaid,
+		client, now).Scan(&n, &until)
+	return n, until, err
 }
 
-// CountPhoneHolds counts the live unpaid reservations under a phone number, except one. Until the transaction ends, it
+// CountPhoneHolds is [CountClientHolds] for a phone number and all its reservations except one. Until the transaction ends, it
 // blocks other registrations under the number.
-func CountPhoneHolds(ctx context.Context, tx pgx.Tx, mobile string, except booking.ReservationID, now time.Time) (n int, err error) {
+func CountPhoneHolds(ctx context.Context, tx pgx.Tx, mobile string, except booking.ReservationID, now time.Time) (n int, until time.Time, err error) {
 	if err := lockClient(ctx, tx, mobile); err != nil {
-		return 0, err
+		return 0, time.Time{}, err
 	}
-	err = tx.QueryRow(ctx, `select count(*) from reservation where mobile_key = $1 and id <> $3 and `+unpaid, mobile, now, except).Scan(&n)
-	return n, err
+	err = tx.QueryRow(ctx, `select count(*), coalesce(min(expires_at) filter (where expires_at > $2), $2) from reservation where mobile_key = $1 and id <> $3 and `+unpaid,
+		mobile, now, except).Scan(&n, &until)
+	return n, until, err
 }
 
 // BlockKeys disables the keys of a confirmed reservation until the provider has been queried again, at least until a time.

@@ -116,7 +116,7 @@ type Extension struct {
 // paid.
 //
 // Errors: ErrNotFound, ErrNotExtendable, ErrExtensionWaits, those of booking about times, ErrNotForSale, ErrRoomDisabled,
-// ErrTaken, ErrHeld, ErrTooManyHolds.
+// ErrTaken, ErrHeld, [limit.ExceededError].
 func (s *Service) Extend(ctx context.Context, req ExtendRequest) (Extension, error) {
 	found, err := postgres.Reservation(ctx, s.DB.Pool, req.ID)
 	if errors.Is(err, booking.ErrNoReservation) {

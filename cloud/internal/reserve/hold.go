@@ -44,7 +44,7 @@ type HoldRequest struct {
 // abandoned.
 //
 // Errors: booking.ErrNoBranch, ErrNoRoom, account.ErrBranchForbidden, those of booking about times, ErrNotForSale,
-// ErrRoomDisabled, ErrTaken, ErrHeld, ErrTooManyHolds.
+// ErrRoomDisabled, ErrTaken, ErrHeld, [limit.ExceededError].
 func (s *Service) Hold(ctx context.Context, r HoldRequest) (Token, time.Duration, error) {
 	if r.Admin.Administrator() && !r.Admin.Reaches(r.Branch) {
 		return "", 0, account.ErrBranchForbidden
@@ -141,9 +141,9 @@ func (s *Service) limitClient(ctx context.Context, tx pgx.Tx, hold postgres.NewH
 	if s.MaxHoldsPerClient == 0 || hold.Client == "" {
 		return nil
 	}
-	n, err := postgres.CountClientHolds(ctx, tx, hold.Client, now)
+	n, until, err := postgres.CountClientHolds(ctx, tx, hold.Client, now)
 	if err == nil && n > s.MaxHoldsPerClient {
-		return ErrTooManyHolds
+		return tooManyHolds(until, now)
 	}
 	return err
 }

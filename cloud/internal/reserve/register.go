@@ -33,7 +33,7 @@ func (e Expected) matches(branch booking.Branch, r booking.Reservation) bool {
 // and returns the order id for the widget. Registering again replaces all of them; a payment that is still captured for the old
 // id is refunded.
 //
-// Errors: ErrHoldExpired, ErrHoldChanged and ErrAmountMismatch (the hold is kept), ErrBlocked, ErrTooManyHolds.
+// Errors: ErrHoldExpired, ErrHoldChanged and ErrAmountMismatch (the hold is kept), ErrBlocked, [limit.ExceededError].
 func (s *Service) Register(ctx context.Context, token Token, contact booking.Contact, wish ReceiptWish, amount int, expected Expected) (orderID string, err error) {
 	branch, r, price, err := s.Held(ctx, token)
 	if err != nil {
@@ -80,9 +80,9 @@ func (s *Service) limitPhone(ctx context.Context, tx pgx.Tx, r booking.Reservati
 	if s.MaxHoldsPerPhone <= 0 || mobile == "" {
 		return nil
 	}
-	n, err := postgres.CountPhoneHolds(ctx, tx, booking.NormalizePhone(mobile), r.ID, now)
+	n, until, err := postgres.CountPhoneHolds(ctx, tx, booking.NormalizePhone(mobile), r.ID, now)
 	if err == nil && n >= s.MaxHoldsPerPhone {
-		return ErrTooManyHolds
+		return tooManyHolds(until, now)
 	}
 	return err
 }

@@ -84,8 +84,15 @@ var (
 // ErrBlocked is returned for the purchase of a phone number that staff have blocked.
 var ErrBlocked = errors.New("reserve: the phone number is blocked")
 
-// ErrTooManyHolds is returned when a client or a phone number has too many live unpaid reservations.
-var ErrTooManyHolds = &limit.ExceededError{Rule: "unpaid holds", RetryAfter: time.Minute}
+// tooManyHolds is the error of a client or a phone number with too many live unpaid reservations, of which the first expires at
+// a time. Without such a time, all of them wait for the provider, which answers within a minute.
+func tooManyHolds(until, now time.Time) error {
+	wait := until.Sub(now)
+	if wait <= 0 {
+		wait = time.Minute
+	}
+	return &limit.ExceededError{Rule: "unpaid holds", RetryAfter: wait}
+}
 
 // PaymentRefused is the provider's final refusal of a charge or a refund. No money was moved.
 type PaymentRefused struct {
