@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
 // Settlement is one movement of money in the provider's settlement list, GET /v1/settlements: what the provider deducts, and
@@ -37,7 +39,7 @@ var feePerMille = map[string]int{MethodCard: 32, MethodEasyPay: 33, MethodMobile
 
 const depositFee = 300
 
-// payOutDays is the time from a sale to its pay-out.
+// payOutDays are the business days from a sale to its pay-out.
 const payOutDays = 2
 
 // settle returns the settlement of a transaction. The fee of a deposit is not returned with a refund.
@@ -57,8 +59,14 @@ func (t Transaction) settle() Settlement {
 	return Settlement{
 		MID: t.MID, PaymentKey: t.PaymentKey, TransactionKey: t.TransactionKey, OrderID: t.OrderID, Currency: t.Currency, Method: t.Method,
 		Amount: amount, Fees: []Fee{{"BASE", supply + tax}}, SupplyAmount: supply, VAT: tax, PayOutAmount: amount - supply - tax,
-		ApprovedAt: t.TransactionAt, SoldDate: sold.Format(time.DateOnly), PaidOutDate: sold.AddDate(0, 0, payOutDays).Format(time.DateOnly),
+		ApprovedAt: t.TransactionAt, SoldDate: sold.Format(time.DateOnly), PaidOutDate: payOutDay(sold),
 	}
+}
+
+// payOutDay returns the day of the pay-out for a sale; banks make none on weekends and public holidays.
+func payOutDay(sold time.Time) string {
+	dayAfter := booking.BusinessDaysAfter(sold, payOutDays)
+	return dayAfter.AddDate(0, 0, -1).In(kst).Format(time.DateOnly)
 }
 
 // maxSettlements bounds a page of settlements.
