@@ -97,7 +97,7 @@ func (c *change) giveCompensation(since time.Time) (given postgres.Compensated, 
 	if limited, err := c.compensatedEnough(branch); limited || err != nil {
 		return postgres.Compensated{Kind: uncompensated, Reason: "limit per phone"}, err
 	}
-	stuck := min(c.now.Sub(since), c.r().End.Sub(since))
+	stuck := min(c.now.Sub(since), c.r().Stay().End.Sub(since))
 	if settings.ExtendFirst && c.now.Before(c.r().LastUnlock()) {
 		longer := settings.Extension(stuck)
 		ok, err := c.extendFree(branch, longer)

@@ -276,3 +276,33 @@ func (s *shop) refundToken(t *testing.T, id int64) (token string) {
 	})
 	return token
 }
+
+// The time without entry counts until the end of the whole stay, which a paid extension has moved.
+func TestStuckDoorOfExtendedStay(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.compensating(t, `{"afterMinutes":3,"wonPerMinute":100}`)
+	for name, c := range map[string]struct {
+		failedAt time.Duration // after the end of the payment of the stay
+		asked    time.Duration // after the failure
+		want     int
+	}{
+		"during the extension":  {5 * time.Minute, 3 * time.Minute, 300},
+		"across the extension":  {-2 * time.Minute, 10 * time.Minute, 1000},
+		"until the stay's end":  {25 * time.Minute, 10 * time.Minute, 500},
+		"before the stay's end": {-20 * time.Minute, 5 * time.Minute, 500},
+	} {
+		g := s.guest(t, sandbox.MethodCard)
+		g.extend(t, s, g.end().Add(30*time.Minute))
+		s.Clock.Stop(g.end().Add(c.failedAt - time.Second)) // the press advances the clock by a second
+		s.press(t, g.id, "room", "FAILED", "failed")
+		s.Clock.Advance(c.asked)
+		if err := s.Replica(t).Compensate(s.ctx); err != nil {
+			t.Fatal(err)
+		}
+		s.refundsDone(t, g.id)
+		if won := s.count(t, `select coalesce(sum(amount), 0)::int from refund where reservation_id = $1`, g.id); won != c.want {
+			t.Errorf("%s: refunded %d won, want %d", name, won, c.want)
+		}
+	}
+}
