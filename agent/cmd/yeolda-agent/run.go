@@ -206,7 +206,7 @@ func (c *runCommand) selfTests(problems []config.Problem, settings config.Settin
 	if text, err := os.ReadFile(updateResult); err == nil {
 		tests = append(tests, protocol.SelfTest{Name: "update", Detail: protocol.Clip(string(text))})
 	}
-	return append(tests, doctor.SelfTests(os.DirFS("/"), settings.Doors)...)
+	return append(tests, doctor.SelfTests(os.DirFS("/"), settings.Doors, cmp.Or(c.State, stateDirectory))...)
 }
 
 // examine returns the report of the doctor for diagnostics.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"time"
 
 	"github.com/yeolda/yeolda/agent/internal/config"
@@ -19,7 +20,7 @@ type Doctor struct {
 	Root            fs.FS  // the root of the file system; /sys, /proc and /dev are read below it
 	SettingsFile    string // as for `yeolda-agent run`
 	CredentialsFile string
-	HealthFile      string           // in which the agent writes whether it is connected; it may be missing
+	HealthFile      string           // in the state directory; the agent writes there whether it is connected; it may be missing
 	Now             func() time.Time // the time for certificates; nil: time.Now
 	Out             io.Writer
 
@@ -41,7 +42,7 @@ func (d *Doctor) Examine(ctx context.Context) int {
 		d.ok("credentials", fmt.Sprintf("branch %s, as %s", credentials.Branch, credentials.Username))
 	}
 	d.lines(settings.Doors)
-	for _, f := range machine(d.Root, settings.Doors) {
+	for _, f := range machine(d.Root, settings.Doors, filepath.Dir(d.HealthFile)) {
 		if f.fix == "" {
 			d.ok(f.subject, f.text)
 		} else {
@@ -62,9 +63,10 @@ func (d *Doctor) Examine(ctx context.Context) int {
 // finding is a property of the machine. fix is empty if it is all right.
 type finding struct{ subject, name, text, fix string }
 
-// SelfTests returns the findings about the machine for the agent's status, so that the console shows them.
-func SelfTests(root fs.FS, doors []config.Door) []protocol.SelfTest {
-	findings := machine(root, doors)
+// SelfTests returns the findings about the machine for the agent's status, so that the console shows them. state is the state
+// directory of the agent.
+func SelfTests(root fs.FS, doors []config.Door, state string) []protocol.SelfTest {
+	findings := machine(root, doors, state)
 	tests := make([]protocol.SelfTest, len(findings))
 	for i, f := range findings {
 		tests[i] = protocol.SelfTest{Name: "machine " + f.name, OK: f.fix == ""}
@@ -76,12 +78,12 @@ func SelfTests(root fs.FS, doors []config.Door) []protocol.SelfTest {
 }
 
 // machine examines what does not depend on the kernel's GPIO, I²C or LIRC devices.
-func machine(root fs.FS, doors []config.Door) []finding {
+func machine(root fs.FS, doors []config.Door, state string) []finding {
 	var findings []finding
 	for _, door := range doors {
 		findings = append(findings, bootLevel(door)...)
 	}
-	return append(append(findings, persistence(root)...), clock(), watchdog(root))
+	return append(append(findings, persistence(root)...), clock(), watchdog(root), storage(state, space))
 }
 
 func (d *Doctor) ok(subject, text string) {

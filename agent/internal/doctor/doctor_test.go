@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -120,7 +121,7 @@ func TestSelfTests(t *testing.T) {
 	}
 	four := 4
 	got := make(map[string]protocol.SelfTest)
-	for _, test := range SelfTests(root, []config.Door{door(config.Line{Offset: &four})}) {
+	for _, test := range SelfTests(root, []config.Door{door(config.Line{Offset: &four})}, t.TempDir()) {
 		got[test.Name] = test
 	}
 	if test, ok := got["machine strict_gpiod"]; !ok || test.OK || !strings.Contains(test.Detail, "dtparam=strict_gpiod") {
@@ -133,8 +134,36 @@ func TestSelfTests(t *testing.T) {
 		t.Errorf("watchdog: got %+v", test)
 	}
 	v := protocol.Inventory{}
-	if _, err := protocol.Encode(protocol.Status{State: protocol.Online, BootID: "b", Inventory: &v, SelfTest: SelfTests(root, nil)}); err != nil {
+	if _, err := protocol.Encode(protocol.Status{State: protocol.Online, BootID: "b", Inventory: &v, SelfTest: SelfTests(root, nil, "/no/such/directory")}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStorage judges state directories that can and cannot be written.
+func TestStorage(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		free uint64
+		err  error
+		want string // of the text; the fix is wanted too, unless healthy
+		well bool
+	}{
+		{"healthy", 1 << 30, nil, "1024 MiB are free", true},
+		{"not created yet", 0, syscall.ENOENT, "does not exist yet", true},
+		{"read-only", 1 << 30, syscall.EROFS, "read-only file system", false},
+		{"full", 4096, nil, "4 KiB of free space", false},
+	} {
+		f := storage("/state", func(string) (uint64, error) { return tt.free, tt.err })
+		if (f.fix == "") != tt.well || !strings.Contains(f.text, tt.want) {
+			t.Errorf("%s: got %+v, want %q", tt.name, f, tt.want)
+		}
+	}
+	if free, err := space(t.TempDir()); err != nil || free == 0 {
+		t.Errorf("the directory of a test: %d bytes free, %v", free, err)
+	}
+	if _, err := space("/no/such/directory"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing directory: %v", err)
 	}
 }
 

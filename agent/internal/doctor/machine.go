@@ -75,6 +75,48 @@ func watchdog(root fs.FS) finding {
 	return f
 }
 
+// spaceNeeded is the free space without which the state directory counts as full: the journal of the keypads may grow to half of it,
+// and is written anew beside itself.
+const spaceNeeded = 8 << 20
+
+// storage reports whether the agent can store its state, which space returns for a directory. Doors open for the service without it, but
+// keypads refuse every code, and keys, settings and passes of before are in use after a restart.
+func storage(dir string, space func(dir string) (free uint64, err error)) finding {
+	f := finding{subject: "storage", name: "storage"}
+	free, err := space(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.text = dir + " does not exist yet; systemd creates it"
+	case errors.Is(err, fs.ErrPermission):
+		f.text = fmt.Sprintf("%s cannot be written: %v", dir, err)
+		f.fix = "only the agent's user may write there: run the doctor as root"
+	case err != nil:
+		f.text = fmt.Sprintf("%s cannot be written: %v", dir, err)
+		f.fix = "a card that fails becomes read-only: look at `dmesg`, and replace it; keypads open nothing until then"
+	case free < spaceNeeded:
+		f.text = fmt.Sprintf("%s has %d KiB of free space", dir, free>>10)
+		f.fix = "remove files (`journalctl --vacuum-size=50M`, `apt-get clean`); on a full disk keypads open nothing"
+	default:
+		f.text = fmt.Sprintf("%s can be written, %d MiB are free", dir, free>>20)
+	}
+	return f
+}
+
+// space returns the free space of a directory's disk, or the reason why this user cannot write there.
+func space(dir string) (free uint64, err error) {
+	var s unix.Statfs_t
+	if err := unix.Access(dir, unix.W_OK); err != nil {
+		return 0, err
+	}
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	if s.Files > 0 && s.Ffree == 0 {
+		return 0, nil
+	}
+	return s.Bavail * uint64(s.Bsize), nil //nolint:gosec // the size of a block is positive
+}
+
 func (d *Doctor) connection(ctx context.Context, addresses, ca string) {
 	brokers, err := link.ParseURLs(addresses)
 	if err != nil {

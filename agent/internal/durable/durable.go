@@ -15,10 +15,11 @@ func Replace(name string, data []byte) error {
 		return err
 	}
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(name+".new", name)
 	}
-	if err := os.Rename(name+".new", name); err != nil {
+	if err != nil {
+		_ = os.Remove(name + ".new") // on a full disk, a torn file would keep others from being written
 		return err
 	}
 	dir, err := os.Open(filepath.Dir(name))

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/yeolda/yeolda/agent/internal/condition"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -40,6 +41,7 @@ type Clock struct {
 	machine Machine
 	disk    Disk
 	log     *slog.Logger
+	storing condition.Condition
 
 	mu       sync.Mutex
 	anchor   anchor
@@ -72,7 +74,7 @@ type storedClock struct {
 
 // NewClock restores the clock: from the same start of the machine, or from a hardware clock that a beacon has set.
 func NewClock(machine Machine, disk Disk, log *slog.Logger) *Clock {
-	c := &Clock{machine: machine, disk: disk, log: log}
+	c := &Clock{machine: machine, disk: disk, log: log, storing: condition.Condition{Log: log, Name: "storing the clock"}}
 	var stored storedClock
 	if data, err := disk.Read(clockFile); err != nil || json.Unmarshal(data, &stored) != nil {
 		return c
@@ -206,8 +208,8 @@ func (c *Clock) save(stored storedClock) {
 	if err == nil {
 		err = c.disk.Replace(clockFile, data)
 	}
+	c.storing.Set(err)
 	if err != nil {
-		c.log.Warn("clock not stored", "error", err)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.dirty = true
