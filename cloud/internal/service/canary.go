@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -19,8 +18,6 @@ const (
 // diskNeeded is the space without which the private database counts as full. PostgreSQL creates files of this size for its
 // write-ahead log. The canary's row alone would be written long after no other row finds a place.
 const diskNeeded = 16 << 20
-
-var errDiskFull = errors.New("the disk of the database is full")
 
 // canary commits a row every few seconds: a database that answers queries may still be unable to write, for instance
 // because its disk is full.
@@ -57,6 +54,8 @@ func (s *Service) writeCanary(ctx context.Context) error {
 		if err := checkDisk(pgserver.FreeSpace(s.databaseDir())); err != nil {
 			return err
 		}
+	} else if err := postgres.CheckDisk(ctx, s.db.Pool); err != nil {
+		return err
 	}
 	return postgres.NoteSuccess(ctx, s.db.Pool, postgres.WorkWrite, s.now())
 }
@@ -67,7 +66,7 @@ func (s *Service) databaseDir() string { return filepath.Join(s.settings.Databas
 // checkDisk takes the results of pgserver.FreeSpace. Its error means that the system does not report the space.
 func checkDisk(free, _ uint64, err error) error {
 	if err == nil && free < diskNeeded {
-		return errDiskFull
+		return postgres.ErrDiskFull
 	}
 	return nil
 }

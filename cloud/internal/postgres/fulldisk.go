@@ -1,0 +1,37 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// ErrDiskFull is returned when the disk of the database has no space.
+var ErrDiskFull = errors.New("the disk of the database is full")
+
+// CheckDisk returns [ErrDiskFull] if the server cannot write a megabyte. A row that replaces itself, like those of [NoteSuccess], needs
+// no space, and succeeds long after reservations and presses fail. A sort larger than its memory needs some for a moment, and
+// leaves neither rows nor entries of the write-ahead log. A server that forbids such files is not judged.
+func CheckDisk(ctx context.Context, pool *pgxpool.Pool) error {
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `set local work_mem = '64kB'`); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `select count(*) from (select repeat(md5(n::text), 32) as filler from generate_series(1, 1024) n order by filler) rows where $1`, true)
+		return err
+	})
+	var pgErr *pgconn.PgError
+	switch {
+	case !errors.As(err, &pgErr):
+		return err
+	case pgErr.Code == "53100":
+		return fmt.Errorf("%w: %s", ErrDiskFull, pgErr.Message)
+	case pgErr.Code == "53400": // temp_file_limit
+		return nil
+	}
+	return err
+}
