@@ -45,9 +45,9 @@ func (s *Service) Compensate(ctx context.Context) error {
 }
 
 func (s *Service) compensate(ctx context.Context, one postgres.StuckDoor) error {
-	var refund int64
+	var refunds []int64
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		refund = 0
+		refunds = nil
 		if err := postgres.LockRooms(ctx, tx, one.Room); err != nil { // rooms first, then reservations
 			return err
 		}
@@ -59,11 +59,11 @@ func (s *Service) compensate(ctx context.Context, one postgres.StuckDoor) error 
 		if err != nil || len(still) == 0 || r.Room != one.Room {
 			return err // the guest is inside, or the stay has changed
 		}
-		given, err := s.change(ctx, tx, r, now).giveCompensation(still[0].Since)
+		var given postgres.Compensated
+		given, refunds, err = s.change(ctx, tx, r, now).giveCompensation(still[0].Since)
 		if err != nil || given.Kind == "" {
 			return err
 		}
-		refund = given.Refund
 		given.Since, given.At = still[0].Since, now
 		if _, err := postgres.PutCompensation(ctx, tx, r, given); err != nil {
 			return err
@@ -72,12 +72,21 @@ func (s *Service) compensate(ctx context.Context, one postgres.StuckDoor) error 
 		return nil
 	})
 	failpoint.Hit("compensation.begun")
-	if err != nil || refund == 0 {
+	if err != nil {
 		return err
 	}
+	var errs []error
+	for _, refund := range refunds {
+		errs = append(errs, s.sendCompensation(ctx, refund))
+	}
+	return errors.Join(errs...)
+}
+
+// sendCompensation sends a refund unless it waits for the guest's account.
+func (s *Service) sendCompensation(ctx context.Context, refund int64) error {
 	f, err := postgres.RefundByID(ctx, s.DB.Pool, refund)
 	if err != nil || f.State != money.RefundRequested {
-		return err // it waits for the guest's account
+		return err
 	}
 	var refused *PaymentRefused
 	if err := s.runRefund(ctx, f); !errors.Is(err, ErrPaymentPending) && !errors.As(err, &refused) {
@@ -86,26 +95,30 @@ func (s *Service) compensate(ctx context.Context, one postgres.StuckDoor) error 
 	return nil // pending, or listed for an administrator
 }
 
-// giveCompensation decides about a guest who has been stuck since a time. The kind is empty if a refund in progress has to
-// end first.
-func (c *change) giveCompensation(since time.Time) (given postgres.Compensated, err error) {
+// giveCompensation decides about a guest who has been stuck since a time, and returns the refunds to send. The kind is empty if
+// a refund in progress has to end first.
+func (c *change) giveCompensation(since time.Time) (given postgres.Compensated, refunds []int64, err error) {
 	branch, err := postgres.BranchOf(c.ctx, c.tx, c.r().Branch)
 	if err != nil {
-		return given, err
+		return given, nil, err
 	}
 	settings := branch.Compensation
 	if limited, err := c.compensatedEnough(branch); limited || err != nil {
-		return postgres.Compensated{Kind: uncompensated, Reason: "limit per phone"}, err
+		return postgres.Compensated{Kind: uncompensated, Reason: "limit per phone"}, nil, err
 	}
 	stuck := min(c.now.Sub(since), c.r().Stay().End.Sub(since))
+	stay, err := lockStay(c.ctx, c.tx, c.r().ID)
+	if err != nil {
+		return given, nil, err
+	}
 	if settings.ExtendFirst && c.now.Before(c.r().LastUnlock()) {
 		longer := settings.Extension(stuck)
-		ok, err := c.extendFree(branch, longer)
+		ok, err := c.extendFree(stay, branch, longer)
 		if ok || err != nil {
-			return postgres.Compensated{Kind: compensatedTime, Minutes: int(longer / time.Minute)}, err
+			return postgres.Compensated{Kind: compensatedTime, Minutes: int(longer / time.Minute)}, nil, err
 		}
 	}
-	return c.compensateMoney(settings, stuck)
+	return c.compensateMoney(stay, settings, stuck)
 }
 
 // compensatedEnough reports whether the guest's phone number has reached the branch's limit in this month.
@@ -121,13 +134,12 @@ func (c *change) compensatedEnough(branch booking.Branch) (bool, error) {
 
 // extendFree extends the stay if its room is free and the branch open. It returns false without a change otherwise, and if
 // the guest has bought, or is buying, an extension.
-func (c *change) extendFree(branch booking.Branch, longer time.Duration) (ok bool, err error) {
+func (c *change) extendFree(stay stay, branch booking.Branch, longer time.Duration) (ok bool, err error) {
 	r := c.r()
 	room, ok := branch.Room(r.RoomNo)
 	times := booking.Interval{Start: r.Start, End: r.End.Add(longer)}
-	stay, err := lockStay(c.ctx, c.tx, r.ID)
-	if err != nil || !ok || len(stay.extensions) > 0 || times.Length() > booking.MaxLength {
-		return false, err
+	if !ok || len(stay.extensions) > 0 || times.Length() > booking.MaxLength {
+		return false, nil
 	}
 	outer := c.tx
 	err = pgx.BeginFunc(c.ctx, outer, func(tx pgx.Tx) error {
@@ -148,26 +160,47 @@ func (c *change) extendFree(branch booking.Branch, longer time.Duration) (ok boo
 	return false, err
 }
 
-// compensateMoney records a refund for the time without entry.
-func (c *change) compensateMoney(settings booking.Compensation, stuck time.Duration) (given postgres.Compensated, err error) {
-	if c.Snapshot, err = load(c.ctx, c.tx, c.r()); errors.Is(err, postgres.ErrNoPayment) {
-		return postgres.Compensated{Kind: uncompensated, Reason: "no payment"}, nil
+// compensateMoney records refunds for the time without entry: of the first payment of the stay, then of its extensions.
+func (c *change) compensateMoney(stay stay, settings booking.Compensation, stuck time.Duration) (given postgres.Compensated, refunds []int64, err error) {
+	var paid []*change
+	balance := 0
+	for _, r := range stay.confirmed() {
+		part := c.on(r)
+		part.Snapshot, err = load(c.ctx, c.tx, r)
+		switch {
+		case errors.Is(err, postgres.ErrNoPayment):
+			continue
+		case err != nil || part.Refund != nil:
+			return given, nil, err
+		case !r.PaidAt.IsZero():
+			paid = append(paid, part)
+			balance += part.left()
+		}
 	}
-	if err != nil || c.Refund != nil {
-		return given, err
+	given = postgres.Compensated{Kind: compensatedMoney, Amount: settings.Won(balance, stuck)}
+	if given.Amount <= 0 {
+		return postgres.Compensated{Kind: uncompensated, Reason: "nothing to refund"}, nil, nil
 	}
-	won := settings.Won(c.left(), stuck)
-	if c.r().PaidAt.IsZero() || won <= 0 {
-		return postgres.Compensated{Kind: uncompensated, Reason: "nothing to refund"}, nil
+	due := given.Amount
+	for _, part := range paid {
+		won := min(due, part.left())
+		if won <= 0 {
+			continue
+		}
+		id, err := part.startPart(won, "문 고장 보상", ByCompensation, nil)
+		if err != nil {
+			return given, nil, err
+		}
+		if part.r().Method == booking.VirtualAccount {
+			if err := part.failRefund(id, won, accountRequired, "환불 계좌가 필요합니다."); err != nil {
+				return given, nil, err
+			}
+		}
+		refunds = append(refunds, id)
+		due -= won
 	}
-	id, err := c.startPart(won, "문 고장 보상", ByCompensation, nil)
-	if err != nil {
-		return given, err
-	}
-	if c.r().Method == booking.VirtualAccount {
-		err = c.failRefund(id, won, accountRequired, "환불 계좌가 필요합니다.")
-	}
-	return postgres.Compensated{Kind: compensatedMoney, Amount: won, Refund: id}, err
+	given.Refund = refunds[0]
+	return given, refunds, nil
 }
 
 // CompensationOf returns what the guest of a reservation got for a door that did not open; its kind is empty for nothing.

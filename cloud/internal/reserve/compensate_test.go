@@ -306,3 +306,47 @@ func TestStuckDoorOfExtendedStay(t *testing.T) {
 		}
 	}
 }
+
+// A compensation that exceeds the first payment continues with those of the extensions, each by its own method.
+func TestStuckDoorReturnsExtensions(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, c := range map[string]struct{ settings, method string }{
+		"everything": {`{"afterMinutes":3,"fullAfterMinutes":3}`, sandbox.MethodCard},
+		"by minutes": {`{"afterMinutes":3,"wonPerMinute":90000}`, sandbox.MethodCard},
+		"by deposit": {`{"afterMinutes":3,"fullAfterMinutes":3}`, sandbox.MethodVirtualAccount},
+	} {
+		s.compensating(t, c.settings)
+		g := s.guest(t, sandbox.MethodCard)
+		order := g.hold(t, s, g.end().Add(30*time.Minute))
+		s.pay(t, g.Buyer, order, c.method)
+		if c.method == sandbox.MethodVirtualAccount {
+			s.deposit(t, order.OrderID)
+		}
+		extension := s.wantState(t, order.OrderID, "DONE")
+		s.Clock.Advance(g.wish.Start.Sub(s.Clock.Now()))
+		s.press(t, g.id, "room", "FAILED", "failed")
+		s.Clock.Advance(3 * time.Minute)
+		if err := together(3, func(int) error { return s.Replica(t).Compensate(s.ctx) }); err != nil {
+			t.Fatal(err)
+		}
+		if c.method == sandbox.MethodVirtualAccount {
+			if err := s.Replica(t).EnterRefundAccount(s.ctx, s.refundToken(t, extension), guestAccount); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for id, won := range map[int64]int{g.id: g.order.Amount, extension: order.Amount} {
+			s.refundsDone(t, id)
+			if got := s.count(t, `select coalesce(sum(amount), 0)::int from refund where reservation_id = $1`, id); got != won {
+				t.Errorf("%s: refunded %d won of reservation %d, want %d", name, got, id, won)
+			}
+			if n := s.count(t, `select count(*) from reservation where id = $1 and state = 'DONE'`, id); n != 1 {
+				t.Errorf("%s: reservation %d has ended", name, id)
+			}
+		}
+		if got := s.count(t, `select amount from compensation where reservation_id = $1`, g.id); got != g.order.Amount+order.Amount {
+			t.Errorf("%s: compensated with %d won, want %d", name, got, g.order.Amount+order.Amount)
+		}
+	}
+	s.balanced(t)
+}
