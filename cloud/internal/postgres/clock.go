@@ -21,23 +21,35 @@ const (
 
 // Clock returns the time of all rules. One from [NewClock] shows the database's time, so replicas whose machines differ judge
 // holds, keys, codes, sessions and deadlines at the same instant (docs/specification.md, Settings 6). It is safe for concurrent use.
+//
+// Between comparisons it counts by the monotonic clock: a step of the machine's clock moves no window, and reaches no agent in a
+// beacon.
 type Clock struct {
 	machine func() time.Time
 	alone   bool
-	ahead   atomic.Int64 // nanoseconds from the machine's clock to the database's
+	start   time.Time
+	shift   atomic.Int64 // nanoseconds from the time that the machine has counted since start to the database's
 }
 
 // NewClock returns a clock that shows the machine's time until [Clock.Compare] has corrected it.
-func NewClock(machine func() time.Time) *Clock { return &Clock{machine: machine} }
+func NewClock(machine func() time.Time) *Clock { return &Clock{machine: machine, start: machine()} }
 
 // AloneClock returns a clock that shows now and is never corrected, for tests that move the time.
 func AloneClock(now func() time.Time) *Clock { return &Clock{machine: now, alone: true} }
 
 // Now returns the time of the rules.
-func (c *Clock) Now() time.Time { return c.machine().Add(c.Ahead()) }
+func (c *Clock) Now() time.Time {
+	if c.alone {
+		return c.machine()
+	}
+	return c.start.Add(c.machine().Sub(c.start) + time.Duration(c.shift.Load()))
+}
 
-// Ahead returns by how much the database's clock is ahead of the machine's, as last measured.
-func (c *Clock) Ahead() time.Duration { return time.Duration(c.ahead.Load()) }
+// Ahead returns by how much the database's clock is ahead of the machine's clock, as last measured.
+func (c *Clock) Ahead() time.Duration {
+	now, machine := c.Now(), c.machine()
+	return now.Round(0).Sub(machine.Round(0)).Round(time.Millisecond) // without the monotonic clock, and without the time between the two
+}
 
 // Compare measures the difference to the database's clock. The answer was given between the query and its arrival: a
 // correction within these bounds stays, so delays of the network never move the clock.
@@ -53,14 +65,13 @@ func (c *Clock) Compare(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	defer conn.Release()
 	var database time.Time
-	asked := c.machine()
+	asked := c.Now()
 	if err := conn.QueryRow(ctx, `select clock_timestamp() where $1`, true).Scan(&database); err != nil {
 		return fmt.Errorf("read the database's clock: %w", err)
 	}
-	answered := c.machine()
-	least, most := database.Sub(answered), database.Sub(asked)
-	if ahead := c.Ahead(); ahead < least || ahead > most {
-		c.ahead.Store(int64(least + (most-least)/2))
+	answered := c.Now()
+	if least, most := database.Sub(answered), database.Sub(asked); least > 0 || most < 0 {
+		c.shift.Add(int64(least + (most-least)/2))
 	}
 	return nil
 }
