@@ -350,3 +350,47 @@ func TestStuckDoorReturnsExtensions(t *testing.T) {
 	}
 	s.balanced(t)
 }
+
+// A link that has expired accepts no account. A corrected contact receives another one, and an administrator can enter the account.
+func TestExpiredRefundLink(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, id := s.stuckTransfer(t)
+	token := s.refundToken(t, id)
+	path := "/v2/refund-accounts/" + token
+	body := map[string]string{"refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "홍길동"}
+	var expires time.Time
+	if err := s.DB.Pool.QueryRow(s.ctx, `select expires_at from refund_link order by expires_at desc limit $1`, 1).Scan(&expires); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock.Stop(expires.Add(-time.Second))
+	if reply, err := s.buyer().Do(s.ctx, "GET", path, nil); err != nil || reply.HTTP != 200 {
+		t.Fatalf("a second before: %v %s", err, reply.Raw)
+	}
+	s.Clock.Stop(expires)
+	for method, content := range map[string]any{"GET": nil, "POST": body} {
+		if reply, err := s.buyer().Do(s.ctx, method, path, content); err != nil || reply.HTTP != 404 {
+			t.Errorf("%s: %v %s, want 404", method, err, reply.Raw)
+		}
+	}
+	if err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &guestAccount, By: hq}); err != nil {
+		t.Fatal(err)
+	}
+	s.refundsDone(t, id)
+}
+
+// An expired link is replaced when the contact is corrected.
+func TestExpiredRefundLinkIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, id := s.stuckTransfer(t)
+	s.Clock.Advance(15 * 24 * time.Hour)
+	right := "010-9999-7777"
+	if err := s.Replica(t).CorrectContact(s.ctx, reserve.ContactCorrection{ID: booking.ReservationID(id), Mobile: &right, Reason: "wrong number", By: hq}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Replica(t).EnterRefundAccount(s.ctx, s.refundToken(t, id), guestAccount); err != nil {
+		t.Fatal(err)
+	}
+	s.refundsDone(t, id)
+}
