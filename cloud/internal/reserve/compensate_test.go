@@ -1,6 +1,7 @@
 package reserve_test
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"path"
@@ -393,4 +394,36 @@ func TestExpiredRefundLinkIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.refundsDone(t, id)
+}
+
+// A corrected contact of a stay holds for its extensions: the previous contact has no link that works.
+func TestContactOfExtensionIsCorrected(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.compensating(t, `{"afterMinutes":3,"fullAfterMinutes":3}`)
+	g := s.guest(t, sandbox.MethodCard)
+	order := g.hold(t, s, g.end().Add(30*time.Minute))
+	s.pay(t, g.Buyer, order, sandbox.MethodVirtualAccount)
+	s.deposit(t, order.OrderID)
+	extension := s.wantState(t, order.OrderID, "DONE")
+	s.Clock.Advance(g.wish.Start.Sub(s.Clock.Now()))
+	s.press(t, g.id, "room", "FAILED", "failed")
+	s.Clock.Advance(3 * time.Minute)
+	if err := s.Replica(t).Compensate(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	wrong, right := s.refundToken(t, extension), "010-9999-6666"
+	if err := s.Replica(t).CorrectContact(s.ctx, reserve.ContactCorrection{ID: booking.ReservationID(g.id), Mobile: &right, Reason: "wrong number", By: hq}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Replica(t).EnterRefundAccount(s.ctx, wrong, guestAccount); !errors.Is(err, reserve.ErrNoRefundLink) {
+		t.Fatalf("the link of the previous contact: %v, want %v", err, reserve.ErrNoRefundLink)
+	}
+	if n := s.count(t, `select count(*) from reservation where (id = $1 or extends = $1) and mobile is distinct from '010-9999-6666'`, g.id); n != 0 {
+		t.Fatalf("%d reservations of the stay have the previous contact, want none", n)
+	}
+	if err := s.Replica(t).EnterRefundAccount(s.ctx, s.refundToken(t, extension), guestAccount); err != nil {
+		t.Fatal(err)
+	}
+	s.refundsDone(t, extension)
 }

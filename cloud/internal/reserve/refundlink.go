@@ -39,15 +39,26 @@ func (c *change) askAccount(refund int64, won int) error {
 	return postgres.OutcomeSent(c.ctx, c.tx, c.r().OrderID)
 }
 
-// askAccountAgain sends new links for refunds that wait for an account, after the contact was corrected. The earlier ones,
-// which the previous contact has, become invalid.
+// askAccountAgain sends new links for refunds of the reservation and its extensions that wait for an account, after the contact
+// was corrected. The earlier ones, which the previous contact has, become invalid. An extension with a contact of its own keeps its link.
 func (c *change) askAccountAgain() error {
 	open, err := postgres.OpenRefundLinks(c.ctx, c.tx, c.r().ID)
 	if err != nil {
 		return err
 	}
 	for _, l := range open {
-		if err := c.askAccount(l.Refund, l.Amount); err != nil {
+		of := c
+		if l.Reservation != c.r().ID {
+			r, err := postgres.LockReservation(c.ctx, c.tx, l.Reservation)
+			if err != nil {
+				return err
+			}
+			of = c.on(r)
+		}
+		if of.r().Mobile != c.r().Mobile || of.r().Email != c.r().Email {
+			continue
+		}
+		if err := of.askAccount(l.Refund, l.Amount); err != nil {
 			return err
 		}
 	}
