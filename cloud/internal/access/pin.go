@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -27,12 +26,7 @@ func (s *Service) PIN(ctx context.Context, key Key) (*PIN, error) {
 	if r.CanCancel(s.now()) == nil || key.Key.Kind != booking.OwnerKey {
 		return nil, nil
 	}
-	var doors []string
-	for _, device := range []string{Front, booking.Room{No: r.RoomNo}.Device()} {
-		if key.Branch.Keypad(device) == booking.KeypadAgent {
-			doors = append(doors, device)
-		}
-	}
+	doors := key.Branch.PINDoors(booking.Room{No: r.RoomNo})
 	pass, err := postgres.PassOf(ctx, s.DB.Pool, r.ID)
 	if errors.Is(err, postgres.ErrNoPass) || err == nil && (!s.now().Before(pass.NotAfter) || doors == nil) {
 		return nil, nil
@@ -44,5 +38,5 @@ func (s *Service) PIN(ctx context.Context, key Key) (*PIN, error) {
 	if err != nil {
 		return nil, fmt.Errorf("access: PIN of pass %s: %w", pass.ID, err)
 	}
-	return &PIN{Digits: string(plain), From: pass.NotBefore, Until: pass.NotAfter, Doors: slices.Clip(doors), Ready: pass.Ready}, nil
+	return &PIN{Digits: string(plain), From: pass.NotBefore, Until: pass.NotAfter, Doors: doors, Ready: pass.Ready}, nil
 }

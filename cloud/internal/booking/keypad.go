@@ -90,8 +90,17 @@ func formatKeypads(keypads map[string]Keypad) string {
 // PassDoors returns the doors that the pass of a stay in a room opens: the front doors and the room's, as far as they have
 // an agent keypad.
 func (b Branch) PassDoors(room Room) []string {
+	return b.withAgentKeypad(append(slices.Clone(b.FrontDoors), room.Device()))
+}
+
+// PINDoors returns the doors at which the PIN of a stay in a room works, as its guest knows them: "front" is any of the front doors.
+func (b Branch) PINDoors(room Room) []string {
+	return b.withAgentKeypad([]string{"front", room.Device()})
+}
+
+func (b Branch) withAgentKeypad(devices []string) []string {
 	var doors []string
-	for _, device := range append(slices.Clone(b.FrontDoors), room.Device()) {
+	for _, device := range devices {
 		if b.Keypad(device) == KeypadAgent {
 			doors = append(doors, device)
 		}

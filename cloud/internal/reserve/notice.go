@@ -53,20 +53,18 @@ func (s *Service) variables(branch booking.Branch, r booking.Reservation, more m
 	return variables, nil
 }
 
-// pinDoors names the doors at which the PIN of a stay works: those with a keypad that the agent reads.
+// pinDoors names the doors at which the PIN of a stay works.
 func pinDoors(branch booking.Branch, room int, language notify.Language) string {
-	front := branch.Keypad("front") == booking.KeypadAgent
-	inside := branch.Keypad(booking.Room{No: room}.Device()) == booking.KeypadAgent
 	names := map[notify.Language][3]string{
 		notify.Korean: {"현관문", "룸 문", "현관문과 룸 문"}, notify.English: {"the entrance", "your room", "the entrance and that of your room"},
 	}[cmp.Or(language, notify.Korean)]
-	switch {
-	case front && !inside:
+	switch doors := branch.PINDoors(booking.Room{No: room}); {
+	case len(doors) != 1:
+		return names[2]
+	case doors[0] == "front":
 		return names[0]
-	case inside && !front:
-		return names[1]
 	}
-	return names[2]
+	return names[1]
 }
 
 // KeyLink returns the address of the page that opens doors with a key.

@@ -136,30 +136,33 @@ func TestDeclinedRetryOfPartRemainsOwed(t *testing.T) {
 	}
 }
 
+// rejectedPart has a part that the bank has rejected wait for the approval of another account.
+func (s *shop) rejectedPart(t *testing.T) (*moneytest.Buyer, int64) {
+	t.Helper()
+	b, _, id := s.partAtBank(t, sandbox.FaultError)
+	s.awaitRefund(t, id, "FAILED")
+	stranger := guestAccount
+	stranger.Holder = "다른 사람"
+	if err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &stranger, By: hq}); err != nil {
+		t.Fatal(err)
+	}
+	return b, id
+}
+
 // A rejected part whose new account waits for approval was sent before, so neither a cancellation nor a decline closes it.
 func TestRejectedPartWaitsForApproval(t *testing.T) {
 	t.Parallel()
-	stranger := guestAccount
-	stranger.Holder = "다른 사람"
 	t.Run("canceled", func(t *testing.T) {
 		t.Parallel()
 		s := open(t)
-		b, _, id := s.partAtBank(t, sandbox.FaultError)
-		s.awaitRefund(t, id, "FAILED")
-		if err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &stranger, By: hq}); err != nil {
-			t.Fatal(err)
-		}
+		b, id := s.rejectedPart(t)
 		s.answer(t, b, "/payment/cancel", refundAccount(cancelBody(id)), 200, "")
 		s.wantPaidBack(t, id)
 	})
 	t.Run("declined", func(t *testing.T) {
 		t.Parallel()
 		s := open(t)
-		_, _, id := s.partAtBank(t, sandbox.FaultError)
-		s.awaitRefund(t, id, "FAILED")
-		if err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &stranger, By: hq}); err != nil {
-			t.Fatal(err)
-		}
+		_, id := s.rejectedPart(t)
 		if err := s.Replica(t).DeclineRefund(s.ctx, booking.ReservationID(id), hq); err != nil {
 			t.Fatal(err)
 		}
