@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -390,6 +391,40 @@ func TestNewsComeTogether(t *testing.T) {
 	}
 	if _, ok := receive(t, v.devices).message.(protocol.Telemetry); !ok || len(v.comings)+len(v.devices) != 0 {
 		t.Error("want the telemetry, and nothing of the three that were refused")
+	}
+}
+
+// orderedDevices records the calls for announcements and takeovers.
+type orderedDevices struct {
+	*verbs
+	calls []string
+}
+
+func (o *orderedDevices) Announced(_ context.Context, announced []device.Announcement) error {
+	for _, a := range announced {
+		o.calls = append(o.calls, fmt.Sprint(a.Agent.Branch, " ", a.Online))
+	}
+	return nil
+}
+
+func (o *orderedDevices) TakenOver(_ context.Context, agent protocol.Agent) error {
+	o.calls = append(o.calls, agent.Branch+" takeover")
+	return nil
+}
+
+// TestBatchKeepsTheOrderOfABranch checks that a message that is handled alone does not pass an announcement of its branch.
+func TestBatchKeepsTheOrderOfABranch(t *testing.T) {
+	t.Parallel()
+	v := newVerbs()
+	devices := &orderedDevices{verbs: v}
+	box := newInbox(v, devices, v, nil, slog.New(slog.DiscardHandler))
+	box.handleSteady(t.Context(), []delivery{
+		{from: to("gangnam"), kind: kindPresence, online: true}, {from: to("jamsil"), kind: kindTakeover},
+		{from: to("gangnam"), kind: kindTakeover}, {from: to("gangnam"), kind: kindPresence},
+	})
+	want := []string{"jamsil takeover", "gangnam true", "gangnam takeover", "gangnam false"}
+	if !slices.Equal(devices.calls, want) {
+		t.Errorf("calls %q, want %q", devices.calls, want)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -217,7 +218,7 @@ func (i *inbox) drain(first delivery, lane <-chan delivery) []delivery {
 	return batch
 }
 
-// handleSteady passes consecutive messages of one kind on together, so that the order of the kinds is kept.
+// handleSteady passes announcements on together, and telemetry. The order of the messages of one branch is kept.
 func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
 	var (
 		announced, stored []device.Announcement
@@ -244,8 +245,6 @@ func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
 		switch d.kind {
 		case kindPresence:
 			announce(device.Announcement{Agent: d.from.Agent, Online: d.online}, false)
-		case kindTakeover:
-			err = i.devices.TakenOver(ctx, d.from.Agent)
 		case protocol.KindStatus:
 			var status protocol.Status
 			if status, err = protocol.Decode[protocol.Status](d.payload); err == nil {
@@ -256,7 +255,10 @@ func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
 			if m, err = protocol.Decode[protocol.Telemetry](d.payload); err == nil {
 				telemetry = append(telemetry, postgres.Telemetry{Agent: d.from.Agent, Telemetry: m})
 			}
-		case protocol.KindPassApplied, protocol.KindPassEntry, protocol.KindSettingsFile, protocol.KindDiagnosticsLog, protocol.KindDiagnosticsReport:
+		default:
+			if slices.ContainsFunc(announced, func(a device.Announcement) bool { return a.Agent.Branch == d.from.Branch }) {
+				flush()
+			}
 			err = i.handle(ctx, d)
 		}
 		i.logError(ctx, d.from.Agent, d.kind, err)
@@ -294,6 +296,8 @@ func (i *inbox) handle(ctx context.Context, d delivery) error {
 	ctx, cancel := context.WithTimeout(ctx, handleTimeout)
 	defer cancel()
 	switch d.kind {
+	case kindTakeover:
+		return i.devices.TakenOver(ctx, d.from.Agent)
 	case protocol.KindDoorClaim:
 		return decoded(ctx, d.payload, d.from, i.doors.Claim)
 	case protocol.KindDoorResult:
