@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -79,6 +80,41 @@ func TestLinkWaitsForTransactions(t *testing.T) {
 	link(t, db, 4)
 	if rows, err := postgres.VerifyLinks(t.Context(), db.Pool); err != nil || rows != 13 {
 		t.Errorf("verified %d rows: %v", rows, err)
+	}
+}
+
+// An entry of a journal has the time of the agent, whose clock may never have been set, and may arrive late. It is kept for as long as its
+// link is verified.
+func TestLinkedEntriesAreKeptWhateverTheirAgentsClock(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]string{
+		"clock that was never set": `timestamptz '2000-01-01 00:00Z'`,
+		"delivered a week late":    `stored_at - interval '7 days'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.New(t)
+			exec(t, db.Pool, sound)
+			exec(t, db.Pool, aged)
+			exec(t, db.Pool, `update pass_entry set stored_at = now() - interval '360 days'`)
+			exec(t, db.Pool, `update pass_entry set at = `+at)
+			link(t, db, 9)
+			prune := func(later time.Duration) {
+				t.Helper()
+				now := time.Now().Add(later)
+				if err := postgres.PrunePasses(t.Context(), db.Pool, now.AddDate(0, 0, -30), now.AddDate(0, 0, -365), now); err != nil {
+					t.Fatal(err)
+				}
+			}
+			prune(0)
+			if rows, err := postgres.VerifyLinks(t.Context(), db.Pool); err != nil || rows != 9 {
+				t.Errorf("verified %d rows (%v), want 9", rows, err)
+			}
+			prune(6 * 24 * time.Hour)
+			if n := one[int](t, db, `select count(*) from pass_entry`); n != 0 {
+				t.Errorf("%d entries are left 366 days after they were stored", n)
+			}
+		})
 	}
 }
 

@@ -300,12 +300,13 @@ func BranchesWithoutPass(ctx context.Context, q Querier, before, now time.Time) 
 }
 
 // PrunePasses deletes what is no longer needed: lists of passes that are over, codes that are no longer accepted, and passes
-// and entries before a time.
+// and entries before a time. The age of an entry is the time since it was stored: its own time is the agent's, whose clock may be wrong, and
+// the audit log vouches for the rows of the last year by the time of storing (auditlink.go).
 func PrunePasses(ctx context.Context, q Querier, passes, entries, now time.Time) error {
 	batch := new(pgx.Batch)
 	batch.Queue(`delete from pass_listed where not_after < $1`, now)
 	batch.Queue(`delete from pass_code where step < extract(epoch from $1::timestamptz) / 60`, now.Add(-revealLimit))
 	batch.Queue(`delete from pass where not_after < $1`, passes)
-	batch.Queue(`delete from pass_entry where at < $1`, entries)
+	batch.Queue(`delete from pass_entry where stored_at < $1`, entries)
 	return q.SendBatch(ctx, batch).Close()
 }
