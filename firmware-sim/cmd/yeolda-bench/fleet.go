@@ -199,7 +199,8 @@ func (m *fleetMeasurement) run(ctx context.Context, simulator string) error {
 		return err
 	}
 	m.presses = atRate(ctx, fleetRate, fleetPresses, func(ctx context.Context, n int64) (bool, error) {
-		return press(ctx, m.pressed[n%int64(len(m.pressed))])
+		err := press(ctx, m.pressed[n%int64(len(m.pressed))])
+		return err == nil, err
 	})
 	m.say("presses: p50 %s, p99 %s, slowest %s, not opened %d", m.presses.p50, m.presses.p99, m.presses.max, m.presses.failed)
 	if err := m.recover(ctx, swarm, press); err != nil {
@@ -247,7 +248,7 @@ func (m *fleetMeasurement) rest(ctx context.Context, swarm *swarm, service int, 
 }
 
 // recover kills the service, starts it again, and presses at watched branches until all agents are back.
-func (m *fleetMeasurement) recover(ctx context.Context, swarm *swarm, press func(context.Context, string) (bool, error)) error {
+func (m *fleetMeasurement) recover(ctx context.Context, swarm *swarm, press doorPresser) error {
 	accepted := swarm.stats().Accepted
 	killed := time.Now()
 	if err := m.stack.Signal(world.Service, kill); err != nil {
@@ -276,7 +277,7 @@ func (m *fleetMeasurement) recover(ctx context.Context, swarm *swarm, press func
 }
 
 // watch presses at watched branches whose agent is connected. A press counts if the agent stays connected until its result.
-func (m *fleetMeasurement) watch(ctx context.Context, swarm *swarm, press func(context.Context, string) (bool, error)) {
+func (m *fleetMeasurement) watch(ctx context.Context, swarm *swarm, press doorPresser) {
 	const interval = 50 * time.Millisecond
 	for n := 0; ctx.Err() == nil; n++ {
 		connection, branch := swarm.probe(n)
@@ -285,12 +286,12 @@ func (m *fleetMeasurement) watch(ctx context.Context, swarm *swarm, press func(c
 			_ = pause(ctx, interval/10)
 			continue
 		}
-		opened, err := press(ctx, branch)
+		err := press(ctx, branch)
 		if now, _ := swarm.probe(n); ctx.Err() == nil && now == connection {
 			m.recoveryPresses++
-			if err != nil || !opened {
+			if err != nil {
 				m.refused++
-				fmt.Fprintf(m.log, "refused: %s: opened %t, %v\n", branch, opened, err)
+				fmt.Fprintf(m.log, "refused: %s: %v\n", branch, err)
 			}
 		}
 		_ = pause(ctx, interval)
@@ -328,8 +329,11 @@ func (m *fleetMeasurement) figures(swarm *swarm) {
 	rest("connections that failed", float64(swarm.stats().Failed), "")
 }
 
-// administrator logs in and returns a function that presses the button of a branch's front doors.
-func administrator(ctx context.Context, api string) (func(ctx context.Context, branch string) (bool, error), error) {
+// doorPresser presses the button of a branch's front doors. It returns an error unless they open.
+type doorPresser func(ctx context.Context, branch string) error
+
+// administrator logs in and returns a doorPresser.
+func administrator(ctx context.Context, api string) (doorPresser, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return nil, err
@@ -339,16 +343,20 @@ func administrator(ctx context.Context, api string) (func(ctx context.Context, b
 	if err := call(ctx, &staff, api+"/admin/login", map[string]any{"id": manager, "password": managerPassword}, nil); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, branch string) (bool, error) {
+	return func(ctx context.Context, branch string) error {
 		var accepted struct {
 			Data struct {
 				RequestID string `json:"requestId"`
 			} `json:"data"`
 		}
 		if err := roundTrip(ctx, &staff, "POST", api+"/admin/door/v2/unlock/"+branch+"/front", strings.NewReader(""), &accepted); err != nil {
-			return false, err
+			return err
 		}
-		return resultFor(ctx, &staff, api+"/admin/door/v2/unlock/subscribe?requestId="+accepted.Data.RequestID)
+		event, err := eventFor(ctx, &staff, api+"/admin/door/v2/unlock/subscribe?requestId="+accepted.Data.RequestID)
+		if err == nil && !opened(event) {
+			err = fmt.Errorf("request %s: %s", accepted.Data.RequestID, event)
+		}
+		return err
 	}, nil
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -183,26 +182,32 @@ func roundTrip(ctx context.Context, client *http.Client, method, url string, bod
 	return json.Unmarshal(content, into)
 }
 
-// result reads the only event of a door's stream.
-func result(ctx context.Context, url string) (bool, error) { return resultFor(ctx, client, url) }
+// result reads the only event of a door's stream, and reports whether the doors opened.
+func result(ctx context.Context, url string) (bool, error) {
+	event, err := eventFor(ctx, client, url)
+	return opened(event), err
+}
 
-// resultFor is result for a client with a session of its own.
-func resultFor(ctx context.Context, client *http.Client, url string) (bool, error) {
+func opened(event string) bool { return strings.Contains(event, `"SUCCESS"`) }
+
+// eventFor returns the last event of a door's stream as JSON, for a client with a session of its own. Without an event, it
+// returns the status of the response.
+func eventFor(ctx context.Context, client *http.Client, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	defer response.Body.Close()
-	ok := false
+	event := response.Status
 	lines := bufio.NewScanner(response.Body)
 	for lines.Scan() {
-		if bytes.HasPrefix(lines.Bytes(), []byte("data:")) {
-			ok = bytes.Contains(lines.Bytes(), []byte(`"SUCCESS"`))
+		if data, ok := strings.CutPrefix(lines.Text(), "data:"); ok && response.StatusCode == http.StatusOK {
+			event = data
 		}
 	}
-	return ok && response.StatusCode == http.StatusOK, lines.Err()
+	return event, lines.Err()
 }

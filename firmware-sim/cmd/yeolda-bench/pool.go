@@ -130,18 +130,18 @@ func (b poolBench) run(ctx context.Context, root, dir string, log io.Writer, p *
 	all := atRate(ctx, poolRate, poolPresses, func(ctx context.Context, n int64) (bool, error) {
 		// The replica of a press and the broker of its branch are independent.
 		branch := branches[n/int64(b.replicas)%int64(len(branches))]
-		opened, err := presses[n%int64(b.replicas)](ctx, branch)
-		if err != nil || !opened {
-			fmt.Fprintf(log, "refused: %s at replica %d: opened %t, %v\n", branch, n%int64(b.replicas)+1, opened, err)
+		err := presses[n%int64(b.replicas)](ctx, branch)
+		if err != nil {
+			fmt.Fprintf(log, "refused: %s at replica %d: %v\n", branch, n%int64(b.replicas)+1, err)
 		}
-		return opened, err
+		return err == nil, err
 	})
 	fmt.Printf("presses at any replica: p50 %s, p99 %s, not opened %d\n", all.p50, all.p99, all.failed)
 	p.Figures = append(p.Figures,
 		atMost("press at any replica, p50, ms", ms(all.p50), ms(barPoolPress)),
 		part.Figure{Name: "press at any replica, p99", Value: ms(all.p99), Unit: "ms"},
 		atMost("presses at any replica that opened no door", float64(all.failed), 0))
-	return b.kill(ctx, s, swarm, presses, p)
+	return b.kill(ctx, s, swarm, presses, log, p)
 }
 
 // poolAddresses returns the brokers of a stack as agents reach them.
@@ -177,7 +177,7 @@ func poolMemory(s *world.Stack) (sum [2]float64, err error) {
 }
 
 // poolPressers returns a function for each replica that presses there.
-func poolPressers(ctx context.Context, s *world.Stack) (presses []func(context.Context, string) (bool, error), err error) {
+func poolPressers(ctx context.Context, s *world.Stack) (presses []doorPresser, err error) {
 	apis := []string{s.API}
 	for _, r := range s.Replicas {
 		apis = append(apis, r.API)
@@ -193,7 +193,7 @@ func poolPressers(ctx context.Context, s *world.Stack) (presses []func(context.C
 }
 
 // kill kills the last broker of the pool while doors are pressed at the replicas that stay.
-func (b poolBench) kill(ctx context.Context, s *world.Stack, swarm *swarm, presses []func(context.Context, string) (bool, error), p *part.Part) error {
+func (b poolBench) kill(ctx context.Context, s *world.Stack, swarm *swarm, presses []doorPresser, log io.Writer, p *part.Part) error {
 	lost, end := "", func() error { return nil }
 	if b.mosquittos > 0 {
 		broker := s.Brokers[len(s.Brokers)-1]
@@ -214,12 +214,16 @@ func (b poolBench) kill(ctx context.Context, s *world.Stack, swarm *swarm, press
 			if before == 0 {
 				return true, nil // it is moving
 			}
-			opened, err := presses[n%int64(len(presses))](ctx, branch)
+			pressed := time.Now()
+			err := presses[n%int64(len(presses))](ctx, branch)
 			after, _ := swarm.probe(int(n))
 			stays := swarm.config.Broker(branch, 0).String() != lost
 			mu.Lock()
 			defer mu.Unlock()
-			ok := err == nil && opened || watching.Err() != nil
+			ok := err == nil || watching.Err() != nil
+			if !ok && before == after {
+				fmt.Fprintf(log, "refused: %s at replica %d, pressed at %s: %v\n", branch, n%int64(len(presses))+1, pressed.UTC().Format(time.RFC3339Nano), err)
+			}
 			switch {
 			case stays:
 				others++
@@ -232,7 +236,7 @@ func (b poolBench) kill(ctx context.Context, s *world.Stack, swarm *swarm, press
 					missed++
 				}
 			}
-			return opened, err
+			return err == nil, err
 		})
 	}()
 	if err := pause(ctx, 2*time.Second); err != nil { // under load
