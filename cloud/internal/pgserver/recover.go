@@ -85,12 +85,14 @@ func Restore(ctx context.Context, opts Options, base io.Reader, until time.Time,
 	return os.Rename(unfinished, h.cluster())
 }
 
-// unpack creates the files of a base backup as the server's user.
+// unpack creates the files of a base backup as the server's user. It reads base to its end, which is behind that of the files:
+// only there the reader knows that nothing was changed.
 func (h home) unpack(base io.Reader, dir string) error {
 	for files := tar.NewReader(base); ; {
 		entry, err := files.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			_, err := io.Copy(io.Discard, base)
+			return err
 		}
 		if err != nil {
 			return err
