@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/check"
@@ -42,7 +43,7 @@ func Soak(ctx context.Context, w *world.World, options soak.Options) (part.Part,
 	p.Took = time.Since(began).Seconds()
 	p.Figures = slices.Concat(figures(&seen, options), p.Figures, speeds(timed(&seen, latencies)))
 	p.Series = series(&seen, latencies)
-	p.Notes = notes(&seen, w.Pool, len(w.Branches), options)
+	p.Notes = notes(&seen, w, options)
 	return p, seen, nil
 }
 
@@ -77,15 +78,29 @@ func repeat(pool world.Pool, options soak.Options) string {
 	return command
 }
 
-func notes(r *record.Record, pool world.Pool, branches int, options soak.Options) []string {
+// clocks states which machines of replicas are ahead of the database's or behind it.
+func clocks(replicas []*world.Replica) string {
+	var list []string
+	for _, r := range replicas {
+		switch ahead := r.Ahead.Round(100 * time.Millisecond); {
+		case ahead > 0:
+			list = append(list, fmt.Sprintf("that of %s is %s ahead of the database's", r.Name, ahead))
+		case ahead < 0:
+			list = append(list, fmt.Sprintf("that of %s is %s behind the database's", r.Name, -ahead))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func notes(r *record.Record, w *world.World, options soak.Options) []string {
 	intruder := "an intruder with the service's password at the broker but without its signing key"
-	if pool == world.Embedded {
+	if w.Pool == world.Embedded {
 		intruder = "an intruder with the password of a replica, read from the network, but without its signing key"
 	}
 	return []string{
-		fmt.Sprintf("Seed %d. The service as %s (host clocks in UTC and America/New_York), PostgreSQL, the providers and %d simulated branches, each a process of its own; %d concurrent customers and %d administrators, a partner channel, %s, a Pi without hardware beside the agent of one branch, and a thief with a stolen standby credential of another, who claims and reports every request. Holds expire after %s and deposits are due in %s, so that many of them end. The seed decides what actors intend and when faults occur; threads and sockets do not depend on it, so the same seed does not repeat the history.",
-			options.Seed, pool, branches, options.Customers, options.Admins, intruder, world.HoldTTL, world.DepositDue),
-		"Triggers of the proof record the versions of reservations in the transactions that change them; their times are those of the commits. Where a rule compares a moment seen by a client with one of the database, 2 s are allowed for, and what changed in that time is not judged.",
+		fmt.Sprintf("Seed %d. The service as %s (host clocks in UTC and America/New_York; %s), PostgreSQL, the providers and %d simulated branches, each a process of its own; %d concurrent customers and %d administrators, a partner channel, %s, a Pi without hardware beside the agent of one branch, and a thief with a stolen standby credential of another, who claims and reports every request. Holds expire after %s and deposits are due in %s, so that many of them end. The seed decides what actors intend and when faults occur; threads and sockets do not depend on it, so the same seed does not repeat the history.",
+			options.Seed, w.Pool, clocks(w.Replicas), len(w.Branches), options.Customers, options.Admins, intruder, world.HoldTTL, world.DepositDue),
+		"Triggers of the proof record the versions of reservations in the transactions that change them; their times are those of the commits. The actors, the provider and the locks share the database's clock, in which every rule is judged. Where a rule compares a moment seen by a client with one of the database, 2 s are allowed for, and what changed in that time is not judged.",
 		"Set aside: D4 and D9, presses within one second before a kill of PostgreSQL (door requests and results, all but the grant, are committed without waiting for the disk, so such a crash may lose the newest); D6, locks whose line did not work (relay-dead) when they had to be released; D7, pulses of an agent that lost power before it could report the request; M2, orders that the service itself has marked for manual review; M7, a cancellation that was sent again with an idempotency key to which the provider has already answered, so that it repeats its answer.",
 		"Not in this run, and shown by make torture: a full disk, the refund that the customer's bank sends back, and the reversal of a deposit. The exact edges of times (a second before and after) are shown by the tests that the rules name.",
 		fmt.Sprintf("All faults were cleared at %s; the probes ended at %s.", r.Quiet.UTC().Format("15:04:05"), r.Ended.UTC().Format("15:04:05")),

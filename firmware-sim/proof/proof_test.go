@@ -27,9 +27,10 @@ func TestShortSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts the whole system")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute) // without a cache, the programs alone take minutes
 	defer cancel()
-	w, err := world.Start(ctx, world.Options{Root: "../..", Branches: 4})
+	const seed = 20261121
+	w, err := world.Start(ctx, world.Options{Root: "../..", Branches: 4, Clocks: world.Clocks(seed)})
 	if errors.Is(err, world.ErrMissing) && os.Getenv("E2E_REQUIRED") != "1" {
 		t.Skip(err)
 	}
@@ -43,7 +44,6 @@ func TestShortSoak(t *testing.T) {
 	for _, miss := range race.Misses() {
 		t.Errorf("race: %s", miss)
 	}
-	const seed = 20261121
 	soaked, _, err := proof.Soak(ctx, w, soak.Options{Seed: seed, For: 20 * time.Second, Customers: 8, Admins: 2, Say: t.Logf})
 	if err != nil {
 		t.Error(err)

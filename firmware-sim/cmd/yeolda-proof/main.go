@@ -99,7 +99,7 @@ func measure(ctx context.Context, o options) (err error) {
 	}
 	fmt.Printf("yeolda-proof: seed %d, soak of %s, %d branches\n", o.soak.Seed, o.soak.For, o.branches)
 	o.soak.Say = func(format string, args ...any) { fmt.Printf("yeolda-proof: "+format+"\n", args...) }
-	w, err := world.Start(ctx, world.Options{Root: o.root, Branches: o.branches, Pool: o.pool})
+	w, err := world.Start(ctx, world.Options{Root: o.root, Branches: o.branches, Pool: o.pool, Clocks: world.Clocks(o.soak.Seed)})
 	if err != nil {
 		return err
 	}

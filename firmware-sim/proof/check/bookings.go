@@ -14,7 +14,7 @@ var bookings = []rule{
 	{id: "B3", text: "a hold does not expire while its confirmation is in progress", check: confirmingStays},
 	{id: "B4", text: "5 hours at most, on the ten-minute grid, not in the past, known rooms, within the horizon", elsewhere: "closed days, holidays, breaks and opening hours: TestScheduleCheck, TestScheduleAgainstPaintedTimeline", check: withinRules},
 	{id: "B5", text: "a reservation over midnight is shown on both days, on both pages", elsewhere: "months, years and leap days: TestDateProperties; every edge: TestTimeOverMidnight", check: overMidnight},
-	{id: "B6", text: "replicas in different time zones show the same", elsewhere: "four time zones and none on the disk: TestTimeZones, TestProcessZoneDoesNotMatter, TestClockChangeNights", check: zonesAgree},
+	{id: "B6", text: "replicas in different time zones, on machines whose clocks differ, show the same", elsewhere: "four time zones and none on the disk: TestTimeZones, TestProcessZoneDoesNotMatter, TestClockChangeNights", check: zonesAgree},
 	{id: "B7", text: "a room is never off with a live reservation, and none begins while it is off", check: offIsEmpty},
 	{id: "B8", text: "a move is atomic", check: movesAreWhole},
 	{id: "B9", text: "conflicting moves never deadlock and lose no row", check: noDeadlock},

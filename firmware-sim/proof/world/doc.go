@@ -8,6 +8,9 @@
 //	          ╱╲                              └─link─ providers (sandbox)
 //	callbacks ──► replica 2, TZ=America/New_York, with links of its own
 //
+// The machine of each replica can have a wrong clock ([Options.Clocks]). All other programs, the actors and the database share the right
+// one, so everything that a run records is in the database's time.
+//
 // All programs end with the world, even if the program that started it is killed. A new world removes the files of
 // earlier ones.
 package world

@@ -74,9 +74,10 @@ type StackReplica struct {
 // Dir is the directory of the stack's data.
 func (s *Stack) Dir() string { return s.options.Dir }
 
-// Build compiles the programs of the checkout at root into dir.
-func Build(ctx context.Context, root, dir string) error {
-	build := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), "./cloud/cmd/...", "./firmware-sim/cmd/yeolda-sim")
+// Build compiles the programs of the checkout at root into dir. flags are those of go build.
+func Build(ctx context.Context, root, dir string, flags ...string) error {
+	args := append(append([]string{"build"}, flags...), "-o", dir+string(filepath.Separator), "./cloud/cmd/...", "./firmware-sim/cmd/yeolda-sim")
+	build := exec.CommandContext(ctx, "go", args...)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the programs: %w\n%s", err, out)

@@ -39,13 +39,16 @@ const (
 
 // Options describe a world.
 type Options struct {
-	Root     string    // the checkout, from which the programs are built unless Bin has them
-	Bin      string    // a directory with the programs; empty: they are built
-	Branches int       // how many to generate, with short times; 0: the demo's branches, with the times of the interface
-	Env      []string  // additional settings of the service
-	Database Servers   // of the caller; none: a PostgreSQL of the world's own
-	Pool     Pool      // the brokers
-	Log      io.Writer // receives the output of all programs; nil: LogFile
+	Root     string   // the checkout, from which the programs are built unless Bin has them
+	Bin      string   // a directory with the programs; empty: they are built
+	Branches int      // how many to generate, with short times; 0: the demo's branches, with the times of the interface
+	Env      []string // additional settings of the service
+	Database Servers  // of the caller; none: a PostgreSQL of the world's own
+	Pool     Pool     // the brokers
+	// Clocks are by how much the machines of the replicas are ahead of the database's, as [Clocks] returns them; none: all are
+	// right. The programs are built for it, so Bin must be empty.
+	Clocks []time.Duration
+	Log    io.Writer // receives the output of all programs; nil: LogFile
 }
 
 // Servers are the URLs of a database that the caller runs, for the owner of its tables and for the service. The world puts no
@@ -135,8 +138,9 @@ type Credential struct{ Branch, Username, Password string }
 // Replica is one process of the cloud and its links.
 type Replica struct {
 	*Process
-	API       string // http://…/api
-	Metrics   string // http://…
+	API       string        // http://…/api
+	Metrics   string        // http://…
+	Ahead     time.Duration // of its machine's clock, from the database's
 	Database  *faultproxy.Proxy
 	Brokers   []*faultproxy.Proxy // to each broker; with embedded brokers, from its peers
 	Providers *faultproxy.Proxy
@@ -172,11 +176,18 @@ func Start(ctx context.Context, options Options) (_ *World, err error) {
 	bin := options.Bin
 	if bin == "" {
 		bin = dir
-		if err := Build(ctx, options.Root, dir); err != nil {
+		if err := build(ctx, options, dir); err != nil {
 			return nil, err
 		}
 	}
 	return w, w.start(ctx, bin, options)
+}
+
+func build(ctx context.Context, options Options, dir string) error {
+	if len(options.Clocks) > 0 {
+		return buildSkewed(ctx, options.Root, dir)
+	}
+	return Build(ctx, options.Root, dir)
 }
 
 func (w *World) start(ctx context.Context, bin string, options Options) error {
@@ -209,7 +220,7 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 		}
 	}
 	for range options.Pool.replicas() {
-		if err := w.addReplica(ctx, env, options.Database.Service, ports[0], ports[1]); err != nil {
+		if err := w.addReplica(ctx, env, options, ports[0], ports[1]); err != nil {
 			return err
 		}
 	}
@@ -223,6 +234,9 @@ func (w *World) start(ctx context.Context, bin string, options Options) error {
 	}
 	for _, r := range w.Replicas {
 		if err := w.run(ctx, r.Process); err != nil {
+			return err
+		}
+		if err := r.checkClock(ctx); err != nil {
 			return err
 		}
 	}
@@ -327,7 +341,7 @@ func (w *World) addStandby(branch, text string) error {
 // zones are the time zones of the replicas' hosts: neither is the branches'.
 var zones = []string{"UTC", "America/New_York"}
 
-func (w *World) addReplica(ctx context.Context, env []string, service, database, providers string) (err error) {
+func (w *World) addReplica(ctx context.Context, env []string, options Options, database, providers string) (err error) {
 	i := len(w.Replicas)
 	ports, err := FreeAddresses(ctx, 4)
 	if err != nil {
@@ -335,6 +349,9 @@ func (w *World) addReplica(ctx context.Context, env []string, service, database,
 	}
 	web, metrics := ports[0], ports[1]
 	r := &Replica{API: "http://" + web + "/api", Metrics: "http://" + metrics}
+	if i < len(options.Clocks) {
+		r.Ahead = options.Clocks[i]
+	}
 	w.Replicas = append(w.Replicas, r)
 	if r.Database, err = linkTo(database); err != nil {
 		return err
@@ -342,10 +359,11 @@ func (w *World) addReplica(ctx context.Context, env []string, service, database,
 	if r.Providers, err = linkTo(providers); err != nil {
 		return err
 	}
+	service := options.Database.Service
 	if service == "" {
 		service = strings.Replace(w.Database, "yeolda@"+database, "yeolda_service@"+r.Database.Addr(), 1)
 	}
-	own := append(append([]string{}, env...), "YEOLDA_HTTP_ADDR="+web, "YEOLDA_METRICS_ADDR="+metrics, "TZ="+zones[i%len(zones)],
+	own := append(append([]string{}, env...), "YEOLDA_HTTP_ADDR="+web, "YEOLDA_METRICS_ADDR="+metrics, "TZ="+zones[i%len(zones)], aheadVariable+"="+r.Ahead.String(),
 		"YEOLDA_DATABASE_OWNER_URL="+w.Database, // migrates before the link is under fire; the service has its own role
 		"YEOLDA_DATABASE_URL="+service,
 		"YEOLDA_SANDBOX_ADDR="+r.Providers.Addr())
