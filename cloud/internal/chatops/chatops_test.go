@@ -7,6 +7,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/chatops"
 	"github.com/yeolda/yeolda/cloud/internal/discord"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
 // Staff see a stay until the end of its extension, the next guest of tomorrow too, and no quarantine as a reservation.
@@ -44,6 +45,14 @@ func TestRoomsOfTheChat(t *testing.T) {
 		if got := rooms[i]; got.InUse != want.InUse || !got.Until.Equal(want.Until) {
 			t.Errorf("room %d: in use %v until %v, want %v until %v", got.No, got.InUse, got.Until, want.InUse, want.Until)
 		}
+	}
+	branch, err := db.Branch(t.Context(), "gangnam")
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := postgres.ReservationNear(t.Context(), db.Pool, branch.ID, 1, end.Add(10*time.Minute), time.Hour)
+	if r, found := postgres.Reservation(t.Context(), db.Pool, near); err != nil || found != nil || r.Extends != 0 {
+		t.Errorf("the reservation to diagnose during an extension: got %d (%v, %v), want the stay, which has the key", near, err, found)
 	}
 	list, err := chat.Reservations(t.Context(), "gangnam")
 	if err != nil {

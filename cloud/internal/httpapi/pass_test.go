@@ -12,6 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -190,6 +191,61 @@ func TestFailedDoorGivesACode(t *testing.T) {
 		if (got == nil) != (c.want == "") || got != nil && *got != c.want {
 			t.Errorf("failoverKey at a %s keypad: %v, want %q", c.keypad, got, c.want)
 		}
+	}
+}
+
+// TestExtendedStayAtTheDoor expects of a stay in its paid extension what holds before it: a code after a failed press, another pass if the
+// agent's credential was revoked, a diagnosis by the owner's key, and a contact that an erasure leaves.
+func TestExtendedStayAtTheDoor(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	cast := newCast(t, s)
+	a := keypadAgent(t, s)
+	a.Fail(agenttest.Faults{Outcome: protocol.Failed})
+	id, key := cast.running(t)
+	end := cast.start.Add(time.Hour)
+	guest := s.Client(t)
+	var held struct {
+		OrderID string
+		Amount  int
+	}
+	guest.Post("/v2/keys/"+key+"/extension", map[string]string{"endDateTime": wire(end.Add(time.Hour))}).OK(t).Into(t, &held)
+	paymentKey, err := s.Sandbox.Authenticate(sandbox.Checkout{OrderID: held.OrderID, Amount: held.Amount, Method: sandbox.MethodCard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	guest.Post("/payment/confirm", map[string]any{"paymentKey": paymentKey, "orderId": held.OrderID, "amount": held.Amount}).OK(t)
+	s.Clock.Stop(end.Add(20 * time.Minute))
+
+	press := func(kind string) {
+		t.Helper()
+		request := requestID(t, guest, "/door/v2/unlock", unlockBody(kind, key))
+		e := guest.Send("GET", "/door/v2/unlock/subscribe?requestId="+request+"&key="+key, nil, nil).Event(t)
+		if e.Status != "FAILED" || e.FailoverKey == nil || e.FailoverKind != "code" {
+			t.Errorf("failed press of %s: got %+v, want a code", kind, e)
+		}
+	}
+	press("front")
+	press("room")
+	var why struct{ Code string }
+	extension := only(t, s, `select id::text from reservation where extends is not null and state = 'DONE' and $1`, true)
+	cast.HQ.Get("/v2/admin/reservations/"+extension+"/why?door=room").OK(t).Into(t, &why)
+	if why.Code != "door-failed" {
+		t.Errorf("diagnosis of the extension: got %q, want that of the stay", why.Code)
+	}
+	var erased struct{ Reservations, Kept int }
+	cast.HQ.Post("/v2/admin/personal-data/erase", map[string]string{"contact": "01012345678"}).OK(t).Into(t, &erased)
+	if erased.Reservations != 0 || erased.Kept != 2 {
+		t.Errorf("erasure during the extension: got %+v, want both reservations kept", erased)
+	}
+	if _, err := s.DB.Pool.Exec(t.Context(), `update pass set ended_at = now() where reservation_id = $1`, id); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock.Stop(end.Add(30 * time.Minute)) // the earlier codes are no longer accepted
+	press("room")
+	branches, err := postgres.BranchesWithoutPass(t.Context(), s.DB.Pool, s.Clock.Now().Add(postgres.ListDepth), s.Clock.Now())
+	if err != nil || len(branches) != 1 {
+		t.Errorf("branches without a pass: got %v (%v), want that of the stay", branches, err)
 	}
 }
 

@@ -78,7 +78,7 @@ func (s AlertSweep) conditions() []condition {
 			       bool_or(m.state = 'FAILED' or greatest(m.created_at, $4) <= $5)
 			from message m join reservation r on r.id = m.reservation_id join branch b on b.id = r.branch_id
 			where (m.state in ('QUEUED', 'SENDING') or m.state = 'FAILED' and m.created_at > $6) and m.template = any($3)
-			  and r.state = 'DONE' and r.end_at > $7
+			  and r.state = 'DONE' and ` + stayEnd + ` > $7
 			  and not exists (select from message o where o.reservation_id = m.reservation_id and o.id > m.id
 			                  and o.template = any($3) and o.state = 'SENT')
 			group by b.code, m.reservation_id`,

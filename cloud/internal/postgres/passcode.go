@@ -64,7 +64,7 @@ func RevealCode(ctx context.Context, q Querier, id uuid.UUID, actor string, now 
 		  and coalesce(b.keypads ->> d.device, '') <> 'none'
 		  and (d.reservation_id is null or exists (
 			select from `+keyed+`
-			where r.id = d.reservation_id and `+holdsNow+` and r.start_at <= $4 and $3 < r.end_at))
+			where r.id = d.reservation_id and `+holdsNow+` and r.start_at <= $4 and $3 < `+stayEnd+`))
 		order by coalesce(c.request_id = d.id, false) desc, c.step desc, c.i desc limit 1`,
 		id, actor, now, now.Add(booking.UnlockLead), revealLimit)
 }

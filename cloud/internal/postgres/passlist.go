@@ -289,7 +289,7 @@ func PassChanges(ctx context.Context, q Querier, age time.Duration) ([]PassChang
 func BranchesWithoutPass(ctx context.Context, q Querier, before, now time.Time) ([]booking.BranchID, error) {
 	rows, err := q.Query(ctx, `
 		select b.id from branch b where exists (
-			select from reservation r where r.branch_id = b.id and r.state = 'DONE' and r.start_at < $1 and r.end_at > $2
+			select from reservation r where r.branch_id = b.id and r.state = 'DONE' and r.start_at < $1 and `+stayEnd+` > $2
 			  and r.start_at > $2::timestamptz - interval '5 hours' and `+owned+`
 			  and not exists (select from pass p where p.reservation_id = r.id and p.ended_at is null))
 		order by b.id`, before, now.Add(booking.UnlockLead))

@@ -115,7 +115,7 @@ func (t PersonalTable) finished() string {
 
 // over is the predicate of reservations r whose contact is no longer needed at $1. A cancelled stay needs none, even if
 // it would begin later, unless its refund is open. The time of a conflict is needed until it has passed.
-const over = `(r.state in ('CANCELED', 'EXPIRED', 'RELEASED') or r.state in ('DONE', 'CONFLICT') and r.end_at < $1)
+const over = `(r.state in ('CANCELED', 'EXPIRED', 'RELEASED') or r.state in ('DONE', 'CONFLICT') and ` + stayEnd + ` < $1)
 	and not exists (select from refund f where f.reservation_id = r.id and f.state not in ('COMPLETED', 'REFUSED'))`
 
 // paid is 1 for a reservation r that was paid, otherwise 0, as a column of the index reservation_named. The planner would not find a

@@ -79,11 +79,11 @@ func WhyKey(ctx context.Context, q Querier, key uuid.UUID, kind string, now time
 		left join reservation r on r.id = k.reservation_id`+keyFactsOf, HashKey(key), kind, now.Add(booking.UnlockLead), recent, booking.UnlockLead)
 }
 
-// WhyReservation returns the facts of the owner's key of a reservation, or ErrNoReservation.
+// WhyReservation returns the facts of the owner's key of a reservation, or ErrNoReservation. An extension opens doors with the key of its stay.
 func WhyReservation(ctx context.Context, q Querier, id booking.ReservationID, kind string, now time.Time, recent time.Duration) (KeyFacts, error) {
 	return oneKeyFacts(ctx, q, keyFacts+`reservation r left join access_key k on k.id = (
 			select id from access_key where reservation_id = r.id and kind = 'owner' order by revoked_at is null desc, id desc limit 1)`+
-		keyFactsOf+` where r.id = $1`, id, kind, now.Add(booking.UnlockLead), recent, booking.UnlockLead)
+		keyFactsOf+` where r.id = (select coalesce(extends, id) from reservation where id = $1)`, id, kind, now.Add(booking.UnlockLead), recent, booking.UnlockLead)
 }
 
 func oneKeyFacts(ctx context.Context, q Querier, sql string, args ...any) (KeyFacts, error) {
@@ -107,10 +107,10 @@ func oneKeyFacts(ctx context.Context, q Querier, sql string, args ...any) (KeyFa
 }
 
 // ReservationNear returns the reservation of a room that has or had a key or waits for its payment, and contains now or lies
-// closest to it, live ones first, or ErrNoReservation.
+// closest to it, live ones first, or ErrNoReservation. Of an extension it is the stay, which has the key.
 func ReservationNear(ctx context.Context, q Querier, branch booking.BranchID, room int, now time.Time, within time.Duration) (id booking.ReservationID, err error) {
 	err = q.QueryRow(ctx, `
-		select r.id from reservation r join room m on m.id = r.room_id
+		select coalesce(r.extends, r.id) from reservation r join room m on m.id = r.room_id
 		where r.branch_id = $1 and m.no = $2 and r.start_at < $3::timestamptz + $4::interval and r.start_at > $3::timestamptz - $4::interval - interval '5 hours'
 		  and r.end_at > $3::timestamptz - $4::interval and r.state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING', 'CANCELED')
 		order by r.start_at <= $3 and $3 < r.end_at desc, r.state <> 'CANCELED' desc,
