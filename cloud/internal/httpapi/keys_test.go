@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
@@ -141,6 +142,33 @@ func TestKeyIsRotated(t *testing.T) {
 	}
 	c.Manager.Delete("/admin/reservation/"+id+"?bookingStatus=paid", map[string]string{"reason": "테스트"}).OK(t)
 	says(t, "a cancelled reservation", c.Manager.Post(path, reason), reply{400, "IllegalArguemntError", "열쇠가 없는 예약입니다. 결제가 끝난 예약만 열쇠를 바꿀 수 있습니다."})
+}
+
+// The messages with the key of an extended stay name its whole time. A guest who reads the end of the first payment leaves early.
+func TestMessagesWithTheKeyOfAnExtendedStay(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := newCast(t, s)
+	id, key := c.running(t)
+	end := c.start.Add(2 * time.Hour)
+	extend(t, s, c.Nobody, key, end)
+	_, want := notify.Period(notify.Korean, c.start.In(seoul), end)
+	sent := func(template string) {
+		t.Helper()
+		fresh := ownerKey(t, s, id)
+		var got string
+		awaitMessage(t, s, "01012345678", func(m sandbox.Message) bool {
+			got = m.Variables["time"]
+			return strings.HasPrefix(m.Template, template) && m.Variables["doorlockKey"] == fresh
+		})
+		if got != want {
+			t.Errorf("time in %s: got %q, want %q", template, got, want)
+		}
+	}
+	c.Manager.Post("/v2/admin/reservations/"+id+"/key", map[string]string{"reason": "휴대폰을 잃어버렸어요"}).OK(t)
+	sent("key-changed")
+	c.Manager.Post("/v2/admin/reservations/"+id+"/key-message", nil).OK(t)
+	sent("reservation-confirmed") // with the new key, unlike the first one
 }
 
 func TestContactIsCorrected(t *testing.T) {

@@ -205,16 +205,7 @@ func TestExtendedStayAtTheDoor(t *testing.T) {
 	id, key := cast.running(t)
 	end := cast.start.Add(time.Hour)
 	guest := s.Client(t)
-	var held struct {
-		OrderID string
-		Amount  int
-	}
-	guest.Post("/v2/keys/"+key+"/extension", map[string]string{"endDateTime": wire(end.Add(time.Hour))}).OK(t).Into(t, &held)
-	paymentKey, err := s.Sandbox.Authenticate(sandbox.Checkout{OrderID: held.OrderID, Amount: held.Amount, Method: sandbox.MethodCard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	guest.Post("/payment/confirm", map[string]any{"paymentKey": paymentKey, "orderId": held.OrderID, "amount": held.Amount}).OK(t)
+	extend(t, s, guest, key, end.Add(time.Hour))
 	s.Clock.Stop(end.Add(20 * time.Minute))
 
 	press := func(kind string) {
@@ -247,6 +238,21 @@ func TestExtendedStayAtTheDoor(t *testing.T) {
 	if err != nil || len(branches) != 1 {
 		t.Errorf("branches without a pass: got %v (%v), want that of the stay", branches, err)
 	}
+}
+
+// extend buys an extension of the stay of a key by card.
+func extend(t *testing.T, s *servicetest.Stack, guest *servicetest.Client, key string, end time.Time) {
+	t.Helper()
+	var held struct {
+		OrderID string
+		Amount  int
+	}
+	guest.Post("/v2/keys/"+key+"/extension", map[string]string{"endDateTime": wire(end)}).OK(t).Into(t, &held)
+	paymentKey, err := s.Sandbox.Authenticate(sandbox.Checkout{OrderID: held.OrderID, Amount: held.Amount, Method: sandbox.MethodCard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	guest.Post("/payment/confirm", map[string]any{"paymentKey": paymentKey, "orderId": held.OrderID, "amount": held.Amount}).OK(t)
 }
 
 // TestCodeWithoutAPress asks for codes with a key.

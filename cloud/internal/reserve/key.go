@@ -105,6 +105,7 @@ func (c *change) rotate(reason string, by account.Principal) error {
 	if r.Mobile == "" && r.Email == "" {
 		return nil
 	}
+	r.Interval = r.Stay() // the key opens doors during its extensions, too
 	return c.notifyGuest(r, notify.KeyChanged, nil)
 }
 

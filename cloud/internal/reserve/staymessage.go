@@ -71,8 +71,9 @@ func (c *change) notifyStay(m postgres.StayMessage) error {
 	return c.notifyGuest(r, notify.Template(m.Template), more)
 }
 
-// notifyConfirmed sends the guest the key, and the PIN if its disclosure has begun.
+// notifyConfirmed sends the guest the key with the time of the whole stay, and the PIN if its disclosure has begun.
 func (c *change) notifyConfirmed(r booking.Reservation, template notify.Template) error {
+	r.Interval = r.Stay()
 	disclosed, err := postgres.DisclosePIN(c.ctx, c.tx, r.ID, c.now)
 	if err != nil {
 		return err
