@@ -81,13 +81,13 @@ func (db *DB) LinkRows(ctx context.Context) (linked int, err error) {
 		}
 		var batches []auditBatch
 		for _, source := range linkSources {
-			batch, err := source.link(ctx, tx, cutoff.Add(-source.age))
+			found, err := source.link(ctx, tx, cutoff.Add(-source.age))
 			if err != nil {
 				return fmt.Errorf("link rows of %s: %w", source.name, err)
 			}
-			if batch.Rows > 0 {
-				batches = append(batches, batch)
-				linked += batch.Rows
+			batches = append(batches, found...)
+			for _, b := range found {
+				linked += b.Rows
 			}
 		}
 		if len(batches) == 0 {
@@ -109,19 +109,28 @@ func linkCutoff(ctx context.Context, tx pgx.Tx) (cutoff time.Time, err error) {
 	return cutoff, err
 }
 
-// link computes the batch of a source up to a time and stores where the next one begins.
-func (s linkSource) link(ctx context.Context, tx pgx.Tx, until time.Time) (b auditBatch, err error) {
-	var from *time.Time
-	err = tx.QueryRow(ctx, `select coalesce((select until from audit_link where source = $1), (select min(t) from (`+s.rows+`) rows))`, s.name).Scan(&from)
+// link computes the batches of a source up to a time and stores where the next one begins. A quiet time of more than a day is a batch of
+// its own: verified rows are as old as their batch, which would otherwise begin with the last row before that time.
+func (s linkSource) link(ctx context.Context, tx pgx.Tx, until time.Time) ([]auditBatch, error) {
+	var from, first *time.Time
+	err := tx.QueryRow(ctx, `select coalesce((select until from audit_link where source = $1), (select min(t) from (`+s.rows+`) rows))`, s.name).Scan(&from)
 	if err != nil || from == nil || !from.Before(until) {
-		return b, err
+		return nil, err
 	}
-	found, err := s.spans(ctx, tx, []time.Time{*from, until})
-	if err != nil || found[0].Rows == 0 {
-		return b, err
+	err = tx.QueryRow(ctx, `select min(t) from (`+s.rows+`) rows where t >= $1 and t < $2`, *from, until).Scan(&first)
+	if err != nil || first == nil {
+		return nil, err
+	}
+	bounds := []time.Time{*from}
+	if first.Sub(*from) > day {
+		bounds = append(bounds, *first)
+	}
+	found, err := s.spans(ctx, tx, append(bounds, until))
+	if err != nil {
+		return nil, err
 	}
 	_, err = tx.Exec(ctx, `insert into audit_link (source, until) values ($1, $2) on conflict (source) do update set until = excluded.until`, s.name, until)
-	return found[0], err
+	return found, err
 }
 
 // spans returns the batches between neighbouring bounds.

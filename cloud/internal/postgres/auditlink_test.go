@@ -83,6 +83,32 @@ func TestLinkWaitsForTransactions(t *testing.T) {
 	}
 }
 
+// Rows are not compared when they may have been deleted. The age that counts is theirs, not that of a quiet time before them: in the first
+// entries after a year without any, and in the passes after a month, a change would remain unnoticed.
+func TestRowsAfterAQuietTimeAreVerified(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	exec(t, db.Pool, sound)
+	exec(t, db.Pool, aged)
+	from, until := time.Now().UTC().AddDate(0, 0, -800).Truncate(time.Second), time.Now().UTC().AddDate(0, 0, -400).Truncate(time.Second)
+	err := pgx.BeginFunc(t.Context(), db.Pool, func(tx pgx.Tx) error {
+		exec(t, tx, `insert into audit_link (source, until) values ('entry', $1)`, until)
+		return postgres.AppendAudit(t.Context(), tx, audit.Entry{Actor: "system", Action: "audit.link", Detail: map[string]any{"batches": []map[string]any{
+			{"source": "entry", "from": from, "until": until, "rows": 0, "digest": ""}}}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link(t, db, 9)
+	if rows, err := postgres.VerifyLinks(t.Context(), db.Pool); err != nil || rows != 9 {
+		t.Errorf("verified %d rows (%v), want 9", rows, err)
+	}
+	exec(t, db.Pool, `set session_replication_role = replica; update pass_entry set device = 'front_1'; set session_replication_role = origin`)
+	if _, err := postgres.VerifyLinks(t.Context(), db.Pool); err == nil {
+		t.Error("a changed entry after a quiet time is not found")
+	}
+}
+
 // extended extends the paid stay of `sound` by an hour and moves it to three days ago.
 const extended = `set session_replication_role = replica;
 	update reservation set start_at = start_at - interval '3 days', end_at = end_at - interval '3 days', stay_end = end_at - interval '3 days' + interval '1 hour',
