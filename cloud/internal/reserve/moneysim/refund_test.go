@@ -1,0 +1,207 @@
+package moneysim
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+func (t *modelService) startRefund(r *row, by string, account bool, now time.Time) {
+	account = account && r.State == booking.Done && r.Method == booking.VirtualAccount
+	won := r.Amount
+	if r.PaidAt.IsZero() && by != rule.ByAmount {
+		won = 0
+	}
+	if err := r.openRefund(by, cmp.Or(r.DoorlockKey, r.blocked), won, account); err != nil {
+		panic(err)
+	}
+	r.refundAt = now
+	r.markCanceling()
+	r.scheduleCheck(now.Add(watchdogDelay))
+	t.changed(r, "refund "+by)
+}
+
+// cancel models a cancellation by the customer (by is "customer") or by an administrator.
+func (t *modelService) cancel(ctx context.Context, r *row, by string, account bool) error {
+	err := t.cancelOnce(ctx, r, by, account, "")
+	if !errors.Is(err, errUnclear) {
+		return err
+	}
+	var seen booking.BookingStatus
+	t.tx("seen", func(time.Time) { seen = r.BookingStatus() })
+	if err := t.refresh(ctx, r); err != nil && !errors.Is(err, reserve.ErrPaymentPending) {
+		return err
+	}
+	return t.cancelOnce(ctx, r, by, account, seen)
+}
+
+// refresh looks a payment up and applies the answer.
+func (t *modelService) refresh(ctx context.Context, r *row) error {
+	for range maxOvertaken {
+		var q question
+		t.tx("ask", func(time.Time) { q = t.ask(r) })
+		payment, err := t.lookUp(ctx, q)
+		t.step("looked up")
+		if err != nil {
+			return reserve.ErrPaymentPending
+		}
+		err = t.apply(ctx, q, answer{payment: payment})
+		if refused := (*reserve.PaymentRefused)(nil); errors.As(err, &refused) {
+			return nil
+		}
+		if !errors.Is(err, errOvertaken) {
+			return err
+		}
+	}
+	return reserve.ErrPaymentPending
+}
+
+// cancelOnce cancels a reservation. seen is the state that an administrator saw before the last look-up; empty: there was
+// none, and errUnclear is returned if one is needed.
+func (t *modelService) cancelOnce(ctx context.Context, r *row, by string, account bool, seen booking.BookingStatus) (err error) {
+	var refund int64 // in progress
+	t.tx("cancel", func(now time.Time) {
+		if by == "customer" && r.Method == "" {
+			err = reserve.ErrNotFound
+			return
+		}
+		if by == "customer" && r.State != booking.Canceled && r.State != booking.Canceling {
+			if err = r.CanCancel(now); err != nil {
+				return
+			}
+		}
+		if seen != "" && (r.State.Live() || r.State == booking.Canceled) && r.BookingStatus() != seen {
+			err = reserve.ErrStatusMismatch
+			return
+		}
+		if by != "customer" && (!r.State.Live() || r.State == booking.Hold && !r.Occupies(now)) {
+			err = reserve.ErrNotFound
+			return
+		}
+		switch rule.Cancel(r.Reservation, r.payment != nil, account) {
+		case rule.Release:
+			r.State = booking.Released
+		case rule.Pending:
+			switch {
+			case by == "customer" || !reserve.Unclear(r.Reservation, *r.payment, now):
+				err = reserve.ErrPaymentPending
+			case seen == "":
+				err = errUnclear
+			default:
+				t.endUnclear(r, now)
+			}
+		case rule.NeedAccount:
+			err = reserve.ErrAccountRequired
+		case rule.End:
+			r.markCanceled()
+		case rule.Refund:
+			t.startRefund(r, by, account, now)
+			refund = r.refund.ID
+		case rule.Join:
+			refund = r.refund.ID
+		}
+	})
+	if err != nil || refund == 0 {
+		return err
+	}
+	return t.runRefund(ctx, r, refund)
+}
+
+// runRefund sends a recorded refund, which another process may settle meanwhile.
+func (t *modelService) runRefund(ctx context.Context, r *row, id int64) error {
+	err := t.settle(ctx, r)
+	if err == nil {
+		t.tx("refund outcome", func(time.Time) { err = r.refundOutcome(id) })
+	}
+	return err
+}
+
+// endUnclear models an administrator who ends a purchase whose outcome is unknown.
+func (t *modelService) endUnclear(r *row, now time.Time) {
+	if r.order.AbandonedAt.IsZero() {
+		r.order.AbandonedAt = now
+	}
+	if r.order.PendingAt.IsZero() {
+		r.order.PendingAt = now
+	}
+	r.State = booking.Released
+	t.changed(r, "unclear ended")
+}
+
+func (t *modelService) sendRefund(ctx context.Context, q question) error {
+	f, keys, key := q.snapshot.Refund, toss.KeySet(q.snapshot.Payment.KeySet), q.snapshot.Payment.PaymentKey
+	request := toss.CancelRequest{Reason: "취소"}
+	if len(f.Account) > 0 && q.snapshot.Payment.Status != toss.StatusWaitingForDeposit {
+		request.RefundAccount = refundAccount
+	}
+	t.step("send refund")
+	payment, cause := t.payments.Cancel(ctx, keys, f.IdempotencyKey, key, request)
+	t.step("refund answered")
+	if cause == nil {
+		return t.apply(ctx, q, answer{payment: payment})
+	}
+	payment, err := t.payments.Payment(ctx, keys, key)
+	t.step("refund looked up")
+	switch rule.Cancelled(cause, payment, err, f.Attempt) {
+	case rule.Act:
+		return t.apply(ctx, q, answer{payment: payment})
+	case rule.AskLater:
+		if rule.Answered(cause) {
+			t.tx("renew refund", func(time.Time) { q.row.renewRefundKey(f.ID, f.IdempotencyKey) })
+		}
+		return t.later(q)
+	}
+	return t.apply(ctx, q, answer{payment: payment, declined: refusal(cause)})
+}
+
+// retryRefund models an administrator who sends a failed refund again, to an account if there is one.
+func (t *modelService) retryRefund(ctx context.Context, r *row, account bool) error {
+	var refund int64
+	t.tx("retry refund", func(now time.Time) {
+		if r.refund != nil && r.refund.State == money.RefundFailed {
+			refund = r.refund.ID
+			r.reopenRefund(account)
+			r.refundAt = now
+			r.scheduleCheck(now.Add(watchdogDelay))
+		}
+	})
+	if refund == 0 {
+		return reserve.ErrNotFound
+	}
+	return t.runRefund(ctx, r, refund)
+}
+
+// settleOutside models an administrator who returns the money of a failed refund outside the provider.
+func (t *modelService) settleOutside(r *row) (err error) {
+	t.tx("settle outside", func(time.Time) {
+		f := r.refund
+		if f == nil || f.State != money.RefundFailed {
+			err = reserve.ErrPaymentPending
+			return
+		}
+		if r.payment.Status == toss.StatusWaitingForDeposit {
+			err = reserve.ErrNothingToRefund
+			return
+		}
+		won := r.payment.Balance
+		if won == 0 {
+			won = f.Amount // the bank rejected the transfer, so the provider holds the money again
+		}
+		r.advanceRefund(money.RefundCompleted, "")
+		r.payment.SettledOutside += won
+		r.payment.Answers++
+		if r.State != booking.Canceled {
+			r.markCanceled()
+			r.sent("canceled")
+		}
+		t.changed(r, "settled outside")
+	})
+	return err
+}

@@ -1,0 +1,185 @@
+package moneysim
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+func (t *modelService) transition(r *row, a answer, now time.Time) error {
+	before, p, refused := t.ask(r).snapshot, a.payment, a.refused
+	step := before.After(rule.Answer{Payment: p, Refused: refused != nil, Declined: a.declined != nil}, now)
+	if refused == nil && step.Kept() {
+		r.saveProviderState(p, p.Secret)
+	}
+	if refused == nil && (step.Kept() || step == rule.Lapse || step == rule.NoOp) {
+		t.book(r, p, now)
+	}
+	defer t.changed(r, string(step))
+	switch step {
+	case rule.RefusalReported, rule.NoOp:
+		if rule.GivenUp(r.State) && before.SessionOver(now) {
+			r.closedAttempt = true
+			r.sendUnpaid(p)
+		}
+		if refused != nil {
+			return refused
+		}
+		return nil
+	case rule.Open:
+		return reserve.ErrPaymentPending
+	case rule.Lapse:
+		r.countRefusal()
+		r.State = booking.Expired
+		if r.order.Abandoned() {
+			r.State = booking.Released
+		}
+		r.sendUnpaid(p)
+		return cmp.Or(refused, unpaid(p))
+	case rule.Refuse, rule.ForeignRefuse:
+		if step == rule.ForeignRefuse {
+			refused, a.unknown = &reserve.PaymentRefused{Code: "INVALID_REQUEST"}, true
+		}
+		refused = cmp.Or(refused, unpaid(p))
+		r.refusal = refused.Code
+		r.countRefusal()
+		r.markHeld(!a.unknown, now.Add(keepAfterRefusal))
+		r.sendUnpaid(p)
+		return refused
+	case rule.Confirm:
+		return t.confirmed(r, p)
+	case rule.ConfirmIfFree:
+		if t.confirmed(r, p) != nil && before.Late() == rule.Late {
+			return t.late(r, before, p, now)
+		}
+	case rule.Late:
+		return t.late(r, before, p, now)
+	case rule.Wait, rule.Reverse:
+		if step == rule.Wait {
+			r.sent("virtual-account-issued")
+			r.order.PendingAt = time.Time{}
+		}
+		return t.await(r, p, rule.DepositDue(r.Interval, now.Add(depositDue), now), now)
+	case rule.WaitOn:
+		r.postponeCheck(earlier(now.Add(depositPoll), r.ExpiresAt))
+	case rule.Drop:
+		if rule.AtBank(p.RefundStatus()) != money.RefundCompleted && r.refund == nil {
+			if err := r.openRefund(rule.ByProvider, "revoked", p.CanceledAmount(), false); err != nil {
+				return err
+			}
+			t.bank(r, before, a, now)
+		}
+		r.markCanceled()
+		r.sent("canceled")
+	case rule.Stay, rule.Partial:
+		r.trustKey(now)
+	case rule.Refunded:
+		if r.refund == nil {
+			return postgres.ErrNoRefund
+		}
+		r.returned = r.returned && !p.ApprovedAt.IsZero()
+		r.markCanceled()
+		r.sent("canceled")
+		t.bank(r, before, a, now)
+	case rule.Follow:
+		t.bank(r, before, a, now)
+	case rule.Restore:
+		r.restoreKey()
+		r.advanceRefund(money.RefundRefused, a.declined.Code)
+		return a.declined
+	case rule.Arrive:
+		by := r.refund.By
+		err := t.confirmed(r, p)
+		r.advanceRefund(money.RefundRefused, a.declined.Code)
+		if by != rule.ByOverdue {
+			err = errors.Join(err, reserve.ErrAccountRequired)
+		}
+		return err
+	case rule.ReturnDeposit:
+		r.advanceRefund(money.RefundRefused, a.declined.Code)
+		return errors.Join(t.late(r, before, p, now), reserve.ErrAccountRequired)
+	case rule.Reopen:
+		err := t.await(r, p, now.Add(time.Minute), now)
+		r.advanceRefund(money.RefundRefused, a.declined.Code)
+		return errors.Join(err, a.declined)
+	case rule.Fail:
+		r.failRefund(a.declined.Code)
+		return a.declined
+	case rule.ForeignReturn:
+		t.startRefund(r, rule.ByAmount, false, now)
+		return &reserve.PaymentRefused{Code: "INVALID_REQUEST"}
+	case rule.Foreign:
+		return &reserve.PaymentRefused{Code: "INVALID_REQUEST"}
+	}
+	return nil
+}
+
+func (t *modelService) confirmed(r *row, p toss.Payment) error {
+	if err := t.markDone(r, p.Method); err != nil {
+		return err
+	}
+	if r.PaidAt = t.now(); !p.ApprovedAt.IsZero() {
+		r.PaidAt = p.ApprovedAt
+	}
+	r.sent("confirmed")
+	r.order.PendingAt = time.Time{}
+	return nil
+}
+
+func (t *modelService) late(r *row, before rule.Snapshot, p toss.Payment, now time.Time) error {
+	r.markCanceled()
+	won := p.BalanceAmount
+	if p.Status == toss.StatusWaitingForDeposit {
+		won = 0
+	}
+	if err := r.openRefund(before.LateBy(now), "", won, false); err != nil {
+		return err
+	}
+	r.refundAt = now
+	switch {
+	case won > 0 && p.Method == toss.MethodVirtualAccount:
+		r.failRefund("REFUND_ACCOUNT_REQUIRED")
+		return nil
+	case won > 0:
+		r.sent("payment-returned") // an account without a deposit is only closed
+		r.order.PendingAt = time.Time{}
+	default:
+		r.sendOutcome("payment-failed")
+	}
+	r.scheduleCheck(now)
+	return nil
+}
+
+func (t *modelService) await(r *row, p toss.Payment, due, now time.Time) error {
+	if v := p.VirtualAccount; v != nil && v.DueDate.After(now) {
+		due = earlier(due, v.DueDate)
+	}
+	r.scheduleCheck(earlier(now.Add(depositPoll), due))
+	return t.markWaiting(r, due)
+}
+
+// bank applies the state of the bank's transfer to a refund.
+func (t *modelService) bank(r *row, before rule.Snapshot, a answer, now time.Time) {
+	status := a.payment.RefundStatus()
+	switch to := rule.AtBank(status); {
+	case to == money.RefundPending && r.refund.State == to:
+		if a.due {
+			r.postponeCheck(now.Add(delay(refundPolls, before.Payment.Checks)))
+		}
+	case to == money.RefundPending:
+		r.advanceRefund(to, "")
+		r.scheduleCheck(now.Add(refundPolls[0]))
+	case r.refund.State == to:
+	case to == money.RefundFailed:
+		r.failRefund(status)
+	default:
+		r.advanceRefund(to, "")
+	}
+}
