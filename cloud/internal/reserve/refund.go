@@ -443,7 +443,7 @@ func (s *Service) refundOutcome(ctx context.Context, id int64) error {
 	switch {
 	case err != nil:
 		return err
-	case !f.KeyRevoked && r.State != booking.WaitingForDeposit: // the deposit arrived meanwhile: see declined
+	case !f.KeepsStay && !f.KeyRevoked && r.State != booking.WaitingForDeposit: // the deposit arrived meanwhile: see declined
 		return ErrAccountRequired
 	}
 	return &PaymentRefused{Code: f.ErrorCode, Message: f.ErrorMessage}

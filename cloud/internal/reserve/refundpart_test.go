@@ -1,6 +1,7 @@
 package reserve_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
 // part returns a request to refund a part of a reservation's payment.
@@ -105,6 +107,33 @@ func TestPartRefundWithALostAnswerIsMadeOnce(t *testing.T) {
 		if p := s.Sandbox.Payments(order.OrderID)[0]; p.BalanceAmount != order.Amount-1500 {
 			t.Errorf("%v: the provider holds %d of %d", fault, p.BalanceAmount, order.Amount)
 		}
+	}
+}
+
+// overtaken are payments at a provider to whom another process sends each refund first.
+type overtaken struct {
+	reserve.Payments
+	first func()
+}
+
+// Cancel implements reserve.Payments.
+func (o overtaken) Cancel(ctx context.Context, keys toss.KeySet, idempotencyKey, paymentKey string, req toss.CancelRequest) (toss.Payment, error) {
+	o.first()
+	return o.Payments.Cancel(ctx, keys, idempotencyKey, paymentKey, req)
+}
+
+// The provider declines a part, and another process is the first to record it: the administrator receives the provider's reason. A
+// payment by card needs no account.
+func TestDeclinedPartRefundOfAnotherProcess(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, _, id := s.paid(t, sandbox.MethodCard)
+	replica, other := s.Replica(t), s.Replica(t)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "EXCEED_MAX_REFUND_DUE", Times: 2})
+	replica.Payments = overtaken{replica.Payments, func() { _ = other.Settle(s.ctx, booking.ReservationID(id)) }}
+	var refused *reserve.PaymentRefused
+	if _, err := replica.RefundPart(s.ctx, part(id, 1000)); !errors.As(err, &refused) || refused.Code != "EXCEED_MAX_REFUND_DUE" {
+		t.Errorf("got %v, want a refusal for EXCEED_MAX_REFUND_DUE", err)
 	}
 }
 
