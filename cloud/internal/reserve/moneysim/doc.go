@@ -8,7 +8,11 @@
 //
 // PostgreSQL cannot run in simulated time, so rows and statements are modelled in memory. A second test applies the same
 // random operations to the model and to reserve.Service on PostgreSQL, with a provider that gives both the same responses,
-// and compares every row. The package contains only test code:
+// and compares every row. Which parts of payments were returned is counted where the provider executes a request, each part with an
+// amount of its own, so no sum of the service decides what the books should be. Not modelled are refunds that wait for a second
+// administrator, compensations, refund policies, exchanges and extensions: see TestRandomPartsOfDeposits of package reserve.
+//
+// The package contains only test code:
 //
 //	go test ./internal/reserve/moneysim                          # 2,500 seeds; -seeds 5000 for more
 //	go test ./internal/reserve/moneysim -run Seeds -seed 17 -v   # one seed, with its trace

@@ -4,17 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/money"
-	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
@@ -64,7 +61,7 @@ func (w *world) dashboard(order, method string, r *rand.Rand) {
 	}
 	known := of.State == booking.Done
 	for _, p := range w.box.Payments(order) {
-		if p.Status != sandbox.StatusDone || method == sandbox.MethodVirtualAccount && !known {
+		if p.Status != sandbox.StatusDone && p.Status != sandbox.StatusPartialCanceled || method == sandbox.MethodVirtualAccount && !known {
 			continue
 		}
 		won, what := p.BalanceAmount, "canceled in the dashboard"
@@ -132,6 +129,8 @@ func (w *world) watchHeld() {
 // it, or a payment or refund began after since.
 func (w *world) mayHold(r *row, since time.Time) bool {
 	switch {
+	case r.refund != nil && r.refund.KeepsStay: // the rest follows the part
+		return true
 	case r.State == booking.Done, w.charged[r.OrderID].After(since), r.refundAt.After(since):
 		return true
 	case r.payment == nil:
@@ -139,25 +138,6 @@ func (w *world) mayHold(r *row, since time.Time) bool {
 	}
 	person := r.refund != nil && r.refund.State == money.RefundFailed
 	return person || r.payment.SettledOutside > 0 || r.payment.AttemptedAt.After(since)
-}
-
-// administer ends what is left to an administrator: every failed refund is settled outside the provider, and every account
-// without a deposit that the provider did not close is closed again.
-func (w *world) administer() {
-	for _, r := range slices.Clone(w.rows.list) {
-		if r.refund == nil || r.refund.State != money.RefundFailed {
-			continue
-		}
-		err := w.process(0, "settle outside "+r.OrderID, func(_ context.Context, t *modelService) error { return t.settleOutside(r) })
-		if errors.Is(err, reserve.ErrNothingToRefund) {
-			err = w.process(0, "close "+r.OrderID, func(ctx context.Context, t *modelService) error { return t.retryRefund(ctx, r, false) })
-			w.count("closed again")
-		}
-		w.note("%s is settled by an administrator: %v", r.OrderID, err)
-		if err != nil {
-			w.violation("no exit: %s, %s, refund %+v: %v", r.OrderID, r.State, r.refund, err)
-		}
-	}
 }
 
 // checkMessages checks that each guest knows the outcome of each order, and that no outcome was reported twice.
@@ -178,6 +158,9 @@ func (w *world) checkMessages() {
 		}
 		if t["payment-returned"] > 1 {
 			w.violation("A6: the guest of %s was told %d times that the payment is returned", r.OrderID, t["payment-returned"])
+		}
+		if _, parts := w.partsOf(r.OrderID); t["part-refunded"] != parts {
+			w.violation("A6: %d parts of %s were returned, and its guest was told %v", parts, r.OrderID, t)
 		}
 		captured := w.charged[r.OrderID]
 		if !captured.IsZero() && t["confirmed"]+t["payment-returned"]+t["refund-failed"]+t["canceled"] == 0 {

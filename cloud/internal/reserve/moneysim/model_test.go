@@ -36,7 +36,7 @@ func TestModelMatchesService(t *testing.T) {
 		b := r.both(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"hold": b.hold, "confirm": b.confirm, "settle": b.settle, "settle due": b.settleDue, "cancel": b.cancel,
-			"callback": b.callback, "retry refund": b.retryRefund, "time passes": b.pass, "": b.compare,
+			"callback": b.callback, "retry refund": b.retryRefund, "refund part": b.refundPart, "time passes": b.pass, "": b.compare,
 		})
 	})
 }
@@ -92,16 +92,32 @@ var codes = []reply{
 }
 
 // draw returns a random reply about an order, which is plausible in most cases.
-func draw(t *rapid.T, what, order, key string, now time.Time) reply {
+func draw(t *rapid.T, what string, r *row, key string, now time.Time) reply {
 	if rapid.IntRange(0, 3).Draw(t, what+" fails") == 0 {
 		return rapid.SampledFrom(codes).Draw(t, what)
 	}
-	status := rapid.SampledFrom([]string{toss.StatusReady, toss.StatusInProgress, toss.StatusDone, toss.StatusDone, toss.StatusWaitingForDeposit,
-		toss.StatusWaitingForDeposit, toss.StatusCanceled, toss.StatusCanceled, toss.StatusPartialCanceled, toss.StatusAborted, toss.StatusExpired}).Draw(t, what)
+	order, statuses := r.OrderID, []string{toss.StatusReady, toss.StatusInProgress, toss.StatusDone, toss.StatusDone, toss.StatusWaitingForDeposit,
+		toss.StatusWaitingForDeposit, toss.StatusCanceled, toss.StatusCanceled, toss.StatusPartialCanceled, toss.StatusAborted, toss.StatusExpired}
+	least, parts := r.leastReturned()
+	switch {
+	case least > 0: // what the provider has returned stays so
+		statuses = []string{toss.StatusPartialCanceled, toss.StatusPartialCanceled, toss.StatusCanceled}
+	case parts: // it returns parts of captured payments only
+		statuses = []string{toss.StatusDone, toss.StatusPartialCanceled, toss.StatusPartialCanceled, toss.StatusPartialCanceled, toss.StatusCanceled}
+	}
+	status := rapid.SampledFrom(statuses).Draw(t, what)
 	p := map[string]any{"paymentKey": key, "orderId": order, "status": status, "totalAmount": price, "balanceAmount": price, "method": "카드",
 		"secret": "secret-" + order}
-	if status == toss.StatusCanceled {
+	switch status {
+	case toss.StatusCanceled:
 		p["balanceAmount"] = 0
+	case toss.StatusPartialCanceled:
+		returned := min(price, least+rapid.SampledFrom([]int{0, 1000, 2000, 5000, price}).Draw(t, what+" returned"))
+		p["balanceAmount"] = price - returned
+		if returned > 0 && rapid.Bool().Draw(t, what+" listed") {
+			p["approvedAt"] = now.Format(time.RFC3339)
+			p["cancels"] = []map[string]any{{"cancelAmount": returned, "transactionKey": fmt.Sprint(order, returned), "canceledAt": now.Format(time.RFC3339)}}
+		}
 	}
 	if rapid.IntRange(0, 11).Draw(t, what+" foreign") == 0 {
 		p["totalAmount"] = price + 1
@@ -114,6 +130,18 @@ func draw(t *rapid.T, what, order, key string, now time.Time) reply {
 			"refundStatus": rapid.SampledFrom([]string{"NONE", "PENDING", "FAILED", "PARTIAL_FAILED", "COMPLETED"}).Draw(t, what+" refund")}
 	}
 	return reply{payment: p}
+}
+
+// leastReturned returns the least won that the provider has returned in parts, and whether it may have returned any.
+func (r *row) leastReturned() (won int, parts bool) {
+	if r.payment == nil {
+		return 0, false
+	}
+	won = r.payment.Returned
+	if f := r.refund; f != nil && f.KeepsStay && !f.Taken {
+		won -= f.Amount // it may be on its way
+	}
+	return won, r.payment.Returned > 0
 }
 
 // real is package reserve on PostgreSQL.
@@ -217,14 +245,14 @@ func (b *both) some(t *rapid.T) (*row, string) {
 	n := len(b.rows.list) - 1 - rapid.IntRange(0, min(2, len(b.rows.list)-1)).Draw(t, "order")
 	r := b.rows.list[n]
 	key := fmt.Sprintf("pay-%d-%d-%d", b.cases, n, rapid.IntRange(0, 1).Draw(t, "window"))
-	b.script.confirm, b.script.look, b.script.cancel = draw(t, "confirm", r.OrderID, key, b.now), draw(t, "look-up", r.OrderID, key, b.now), draw(t, "cancel", r.OrderID, key, b.now)
+	b.script.confirm, b.script.look, b.script.cancel = draw(t, "confirm", r, key, b.now), draw(t, "look-up", r, key, b.now), draw(t, "cancel", r, key, b.now)
 	return r, key
 }
 
 // sameVerdict compares two errors with respect to the errors of package reserve.
 func sameVerdict(t *rapid.T, what string, got, want error) {
 	for _, e := range []error{reserve.ErrUnknownOrder, reserve.ErrAmountMismatch, reserve.ErrHoldExpired, reserve.ErrNotFound, reserve.ErrPaymentPending,
-		reserve.ErrAccountRequired, reserve.ErrWrongSecret, booking.ErrTooLateToCancel} {
+		reserve.ErrAccountRequired, reserve.ErrWrongSecret, reserve.ErrNothingToRefund, reserve.ErrExceedsBalance, reserve.ErrRefundOpen, booking.ErrTooLateToCancel} {
 		if errors.Is(got, e) != errors.Is(want, e) {
 			t.Fatalf("%s: told %v, the model has %v", what, got, want)
 		}
@@ -270,10 +298,10 @@ func (b *both) cancel(t *rapid.T) {
 		sameVerdict(t, "cancel", got, b.model.cancel(t.Context(), r, "customer", to != nil))
 		return
 	}
-	status := string(r.BookingStatus())
+	status, pending := string(r.BookingStatus()), r.partPending()
 	unclear := r.payment != nil && reserve.Unclear(r.Reservation, *r.payment, b.now)
 	got := b.AdminCancel(t.Context(), reserve.AdminCancelRequest{ID: id, Status: status, Account: to, By: kim})
-	if errors.Is(got, reserve.ErrStatusMismatch) && !unclear { // nothing to cancel: the model has no check of the status
+	if errors.Is(got, reserve.ErrStatusMismatch) && !unclear && !pending { // nothing to cancel: the model has no check of the status
 		if r.State != booking.Canceled {
 			t.Fatalf("admin cancels %s: %v", r.State, got)
 		}
@@ -286,6 +314,16 @@ func (b *both) retryRefund(t *rapid.T) {
 	r, _ := b.some(t)
 	got := b.RetryRefund(t.Context(), reserve.RetryRefundRequest{ID: b.ids[r.OrderID], Account: refundAccount, By: kim})
 	sameVerdict(t, "retry refund", got, b.model.retryRefund(t.Context(), r, true))
+}
+
+func (b *both) refundPart(t *rapid.T) {
+	r, _ := b.some(t)
+	req := reserve.PartRequest{ID: b.ids[r.OrderID], Amount: rapid.SampledFrom([]int{1000, 1000, 2000, 5000, price, price + 1}).Draw(t, "won"), Reason: "x", By: kim}
+	if rapid.IntRange(0, 3).Draw(t, "account") > 0 {
+		req.Account = refundAccount
+	}
+	_, got := b.RefundPart(t.Context(), req)
+	sameVerdict(t, "refund part", got, b.model.refundPart(t.Context(), r, req.Amount, req.Account != nil))
 }
 
 func (b *both) callback(t *rapid.T) {
@@ -319,8 +357,10 @@ type state struct {
 	Balance, Attempt, Checks, Answers int
 	Due                               string
 	Refund, By, Code                  string
-	RefundAttempt                     int
+	RefundAttempt, RefundAmount       int
 	Revoked, Account                  bool
+	KeepsStay, Taken, Rest            bool
+	Returned                          int
 	Closed                            int
 	Webhooks, Applied                 int
 }
@@ -337,10 +377,11 @@ func (b *both) compare(t *rapid.T) {
 		want := state{State: string(r.State), Method: string(r.Method), Key: r.DoorlockKey != "", Expires: at(r.ExpiresAt), Closed: len(r.closed)}
 		if p := r.payment; p != nil {
 			want.PaymentKey, want.Status, want.Balance, want.Attempt, want.Checks, want.Answers = p.PaymentKey, p.Status, p.Balance, p.Attempt, p.Checks, p.Answers
-			want.Due = at(r.checkAt)
+			want.Due, want.Returned = at(r.checkAt), p.Returned
 		}
 		if f := r.refund; f != nil {
 			want.Refund, want.By, want.Code, want.RefundAttempt, want.Revoked, want.Account = string(f.State), f.By, f.ErrorCode, f.Attempt, f.KeyRevoked, len(f.Account) > 0
+			want.RefundAmount, want.KeepsStay, want.Taken, want.Rest = f.Amount, f.KeepsStay, f.Taken, f.Rest
 		}
 		for _, h := range b.rows.webhooks {
 			if h.order == r.OrderID {
@@ -361,7 +402,8 @@ func (b *both) read(t *rapid.T, order string) state {
 		select r.state, coalesce(r.method, ''), r.state = 'DONE' and not r.keys_blocked and exists (select from access_key k where k.reservation_id = r.id and k.revoked_at is null), r.expires_at,
 		       coalesce(p.payment_key, ''), coalesce(p.provider_status, ''), coalesce(p.balance_amount, 0), coalesce(p.attempt, 0), coalesce(p.checks, 0),
 		       coalesce(p.answers, 0), p.check_at, coalesce(f.state, ''), coalesce(f.requested_by, ''), coalesce(f.error_code, ''), coalesce(f.attempt, 0),
-		       coalesce(f.key_revoked, false), f.account is not null,
+		       coalesce(f.key_revoked, false), f.account is not null, coalesce(f.amount, 0), coalesce(f.keeps_stay, false), coalesce(f.taken, false),
+		       coalesce(f.rest, false), coalesce(p.returned, 0),
 		       (select count(*) from refund where reservation_id = r.id and state in ('COMPLETED', 'REFUSED')),
 		       (select count(*) from webhook_event where order_id = r.order_id),
 		       (select count(*) from webhook_event where order_id = r.order_id and applied_at is not null)
@@ -374,7 +416,8 @@ func (b *both) read(t *rapid.T, order string) state {
 	got, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (s state, err error) {
 		var expires, due *time.Time
 		err = row.Scan(&s.State, &s.Method, &s.Key, &expires, &s.PaymentKey, &s.Status, &s.Balance, &s.Attempt, &s.Checks, &s.Answers, &due,
-			&s.Refund, &s.By, &s.Code, &s.RefundAttempt, &s.Revoked, &s.Account, &s.Closed, &s.Webhooks, &s.Applied)
+			&s.Refund, &s.By, &s.Code, &s.RefundAttempt, &s.Revoked, &s.Account,
+			&s.RefundAmount, &s.KeepsStay, &s.Taken, &s.Rest, &s.Returned, &s.Closed, &s.Webhooks, &s.Applied)
 		if expires != nil {
 			s.Expires = at(*expires)
 		}

@@ -15,11 +15,14 @@ import (
 
 func (t *modelService) startRefund(r *row, by string, account bool, now time.Time) {
 	account = account && r.State == booking.Done && r.Method == booking.VirtualAccount
-	won := r.Amount
-	if r.PaidAt.IsZero() && by != rule.ByAmount {
-		won = 0
+	won := 0
+	switch {
+	case by == rule.ByAmount:
+		won = r.Amount
+	case !r.PaidAt.IsZero():
+		won = r.left()
 	}
-	if err := r.openRefund(by, cmp.Or(r.DoorlockKey, r.blocked), won, account); err != nil {
+	if err := r.openRefund(money.Refund{By: by, Amount: won, Account: sealed(account)}, cmp.Or(r.DoorlockKey, r.blocked)); err != nil {
 		panic(err)
 	}
 	r.refundAt = now
@@ -66,7 +69,15 @@ func (t *modelService) refresh(ctx context.Context, r *row) error {
 // cancelOnce cancels a reservation. seen is the state that an administrator saw before the last look-up; empty: there was
 // none, and errUnclear is returned if one is needed.
 func (t *modelService) cancelOnce(ctx context.Context, r *row, by string, account bool, seen booking.BookingStatus) (err error) {
-	var refund int64 // in progress
+	var (
+		refund  int64 // in progress
+		before  booking.BookingStatus
+		pending bool
+	)
+	t.tx("seen", func(time.Time) { before, pending = r.BookingStatus(), r.partPending() })
+	if err := t.lookUpTransfer(ctx, r); err != nil {
+		return err
+	}
 	t.tx("cancel", func(now time.Time) {
 		if by == "customer" && r.Method == "" {
 			err = reserve.ErrNotFound
@@ -81,9 +92,19 @@ func (t *modelService) cancelOnce(ctx context.Context, r *row, by string, accoun
 			err = reserve.ErrStatusMismatch
 			return
 		}
+		if by != "customer" && pending && !rule.GivenUp(r.State) && (before == "" || r.BookingStatus() != before) {
+			err = reserve.ErrStatusMismatch
+			return
+		}
 		if by != "customer" && (!r.State.Live() || r.State == booking.Hold && !r.Occupies(now)) {
 			err = reserve.ErrNotFound
 			return
+		}
+		if r.State == booking.Done && r.payment != nil {
+			if ended, failed := t.cancelPaid(r, account, now); ended || failed != nil {
+				err = failed
+				return
+			}
 		}
 		switch rule.Cancel(r.Reservation, r.payment != nil, account) {
 		case rule.Release:
@@ -138,6 +159,9 @@ func (t *modelService) endUnclear(r *row, now time.Time) {
 func (t *modelService) sendRefund(ctx context.Context, q question) error {
 	f, keys, key := q.snapshot.Refund, toss.KeySet(q.snapshot.Payment.KeySet), q.snapshot.Payment.PaymentKey
 	request := toss.CancelRequest{Reason: "취소"}
+	if f.Part {
+		request.Amount = &f.Amount
+	}
 	if len(f.Account) > 0 && q.snapshot.Payment.Status != toss.StatusWaitingForDeposit {
 		request.RefundAccount = refundAccount
 	}
@@ -145,15 +169,19 @@ func (t *modelService) sendRefund(ctx context.Context, q question) error {
 	payment, cause := t.payments.Cancel(ctx, keys, f.IdempotencyKey, key, request)
 	t.step("refund answered")
 	if cause == nil {
-		return t.apply(ctx, q, answer{payment: payment})
+		return t.apply(ctx, q, answer{payment: payment, returned: true})
 	}
 	payment, err := t.payments.Payment(ctx, keys, key)
 	t.step("refund looked up")
-	switch rule.Cancelled(cause, payment, err, f.Attempt) {
+	reading := rule.Cancelled(cause, payment, err, f.Attempt)
+	if f.Part {
+		reading = rule.PartCancelled(cause, err, f.Attempt)
+	}
+	switch reading {
 	case rule.Act:
 		return t.apply(ctx, q, answer{payment: payment})
 	case rule.AskLater:
-		if rule.Answered(cause) {
+		if rule.Answered(cause) && (!f.Part || rule.Rejected(cause)) {
 			t.tx("renew refund", func(time.Time) { q.row.renewRefundKey(f.ID, f.IdempotencyKey) })
 		}
 		return t.later(q)
@@ -190,9 +218,16 @@ func (t *modelService) settleOutside(r *row) (err error) {
 			err = reserve.ErrNothingToRefund
 			return
 		}
-		won := r.payment.Balance
-		if won == 0 {
-			won = f.Amount // the bank rejected the transfer, so the provider holds the money again
+		won := r.payment.Balance - r.payment.SettledOutside
+		if f.AtBank() {
+			won += f.Amount // the bank rejected the transfer, so the provider holds the money again
+		}
+		if won <= 0 {
+			err = reserve.ErrNothingToRefund
+			return
+		}
+		if f.KeepsStay {
+			r.payment.Returned -= f.Amount
 		}
 		r.advanceRefund(money.RefundCompleted, "")
 		r.payment.SettledOutside += won

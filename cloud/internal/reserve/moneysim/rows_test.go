@@ -313,23 +313,23 @@ func (r *row) markCanceled()  { r.State, r.DoorlockKey, r.blocked = booking.Canc
 
 func (r *row) restoreKey() { r.State, r.DoorlockKey = booking.Done, r.revoked }
 
-func (r *row) openRefund(by, revoked string, amount int, account bool) error {
+// openRefund inserts a refund, which has revoked a key unless revoked is empty.
+func (r *row) openRefund(f money.Refund, revoked string) error {
 	if r.refund != nil {
 		return errors.New("a refund is open")
 	}
-	f := &money.Refund{ID: int64(len(r.closed) + 1), Reservation: r.ID, State: money.RefundRequested, Amount: amount, By: by,
-		KeyRevoked: revoked != "", Attempt: 1}
-	r.revoked = revoked
-	if account {
-		f.Account = []byte("account")
-	}
+	f.ID, f.Reservation, f.State, f.KeyRevoked, f.Attempt = int64(len(r.closed)+1), r.ID, money.RefundRequested, revoked != "", 1
 	f.IdempotencyKey = fmt.Sprintf("cancel-%s-%d-1", r.OrderID, f.ID)
-	r.refund, r.returned = f, r.returned || amount > 0
+	r.refund, r.revoked, r.returned = &f, revoked, r.returned || f.Amount > 0
+	if f.KeepsStay {
+		r.payment.Returned += f.Amount
+	}
 	return nil
 }
 
 func (r *row) advanceRefund(to money.RefundState, code string) {
 	r.refund.State, r.refund.ErrorCode = to, code
+	r.refund.Taken = r.refund.Taken || r.refund.AtBank()
 	if to == money.RefundCompleted || to == money.RefundRefused {
 		r.closed = append(r.closed, *r.refund)
 		r.refund = nil
@@ -341,7 +341,7 @@ func (r *row) refundOutcome(id int64) error {
 	for _, f := range r.closed {
 		switch {
 		case f.ID != id || f.State != money.RefundRefused:
-		case !f.KeyRevoked && r.State != booking.WaitingForDeposit: // the deposit arrived meanwhile
+		case !f.KeepsStay && !f.KeyRevoked && r.State != booking.WaitingForDeposit: // the deposit arrived meanwhile
 			return reserve.ErrAccountRequired
 		default:
 			return &reserve.PaymentRefused{Code: f.ErrorCode}
@@ -361,7 +361,7 @@ func (r *row) reopenRefund(account bool) {
 	f := r.refund
 	f.State, f.ErrorCode = money.RefundRequested, ""
 	if account {
-		f.Account = []byte("account")
+		f.Account = sealed(true)
 	}
 	f.IdempotencyKey += "-again"
 	f.Attempt = 1

@@ -93,6 +93,7 @@ type answer struct {
 	unknown  bool
 	declined *reserve.PaymentRefused
 	due      bool // the question was
+	returned bool // the provider has executed the refund that was requested
 }
 
 func refusal(err error) *reserve.PaymentRefused {

@@ -112,6 +112,13 @@ func (w *world) customer(n int, r *rand.Rand) {
 		err := w.process(0, "retry refund "+order, func(ctx context.Context, t *modelService) error { return t.retryRefund(ctx, row, true) })
 		w.note("refund of %s again: %v", order, err)
 	})
+	staff := rand.New(rand.NewPCG(w.seed, 0x9A27+uint64(n))) // of its own, so that seeds without parts keep their history
+	if wild && staff.IntN(2) == 0 {
+		wg.Go(func() {
+			time.Sleep(upTo(staff, 25*time.Minute))
+			w.refundParts(row, method, staff)
+		})
+	}
 	if method == sandbox.MethodVirtualAccount {
 		deposit := upTo(r, 11*time.Minute)
 		if !wild {
@@ -212,7 +219,7 @@ var simulation = seeds.Simulation{
 	Run: func(seed uint64) seeds.Result { return run(seed).result() },
 	Covered: []string{"DONE", "CANCELED", "crashes", "callbacks", "paid back", "refuse", "reverse", "restore", "arrive", "refunded", "refund system:overdue",
 		"left", "abandoned", "registered again", "canceled in the dashboard", "returned in part", "settled outside", "late", "late system:too-late",
-		"late system:abandoned", "lapse"},
+		"late system:abandoned", "lapse", "parts returned", "not returned", "canceled with a part at the bank", "rest"},
 	Rare: 400,
 	Cost: 4,
 }

@@ -15,7 +15,7 @@ import (
 
 func (t *modelService) transition(r *row, a answer, now time.Time) error {
 	before, p, refused := t.ask(r).snapshot, a.payment, a.refused
-	step := before.After(rule.Answer{Payment: p, Refused: refused != nil, Declined: a.declined != nil}, now)
+	step := before.After(rule.Answer{Payment: p, Refused: refused != nil, Declined: a.declined != nil, Returned: a.returned}, now)
 	if refused == nil && step.Kept() {
 		r.saveProviderState(p, p.Secret)
 	}
@@ -71,7 +71,11 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		r.postponeCheck(earlier(now.Add(depositPoll), r.ExpiresAt))
 	case rule.Drop:
 		if rule.AtBank(p.RefundStatus()) != money.RefundCompleted && r.refund == nil {
-			if err := r.openRefund(rule.ByProvider, "revoked", p.CanceledAmount(), false); err != nil {
+			won := 0
+			if !p.ApprovedAt.IsZero() {
+				won = max(0, p.CanceledAmount()-before.Payment.Returned)
+			}
+			if err := r.openRefund(money.Refund{By: rule.ByProvider, Amount: won}, "revoked"); err != nil {
 				return err
 			}
 			t.bank(r, before, a, now)
@@ -85,11 +89,22 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 			return postgres.ErrNoRefund
 		}
 		r.returned = r.returned && !p.ApprovedAt.IsZero()
+		switch n := len(p.Cancels); {
+		case p.ApprovedAt.IsZero():
+			r.refund.Amount = 0
+		case n > 0:
+			r.refund.Amount = p.Cancels[n-1].Amount
+		}
 		r.markCanceled()
 		r.sent("canceled")
 		t.bank(r, before, a, now)
 	case rule.Follow:
 		t.bank(r, before, a, now)
+	case rule.Returned:
+		t.partReturned(r, before, a, now)
+	case rule.NotReturned:
+		t.partRefused(r, before, a, now)
+		return a.declined
 	case rule.Restore:
 		r.restoreKey()
 		r.advanceRefund(money.RefundRefused, a.declined.Code)
@@ -139,22 +154,27 @@ func (t *modelService) late(r *row, before rule.Snapshot, p toss.Payment, now ti
 	if p.Status == toss.StatusWaitingForDeposit {
 		won = 0
 	}
-	if err := r.openRefund(before.LateBy(now), "", won, false); err != nil {
-		return err
+	t.startLateRefund(r, before.LateBy(now), p, won, now)
+	if won == 0 {
+		r.sendOutcome("payment-failed") // an account without a deposit is only closed
+	}
+	return nil
+}
+
+func (t *modelService) startLateRefund(r *row, by string, p toss.Payment, won int, now time.Time) {
+	if err := r.openRefund(money.Refund{By: by, Amount: won}, ""); err != nil {
+		panic(err) // each step that leads here demands that none is open
 	}
 	r.refundAt = now
 	switch {
 	case won > 0 && p.Method == toss.MethodVirtualAccount:
 		r.failRefund("REFUND_ACCOUNT_REQUIRED")
-		return nil
+		return
 	case won > 0:
-		r.sent("payment-returned") // an account without a deposit is only closed
+		r.sent("payment-returned")
 		r.order.PendingAt = time.Time{}
-	default:
-		r.sendOutcome("payment-failed")
 	}
 	r.scheduleCheck(now)
-	return nil
 }
 
 func (t *modelService) await(r *row, p toss.Payment, due, now time.Time) error {
@@ -181,5 +201,6 @@ func (t *modelService) bank(r *row, before rule.Snapshot, a answer, now time.Tim
 		r.failRefund(status)
 	default:
 		r.advanceRefund(to, "")
+		t.returnRest(r, before, a.payment, now)
 	}
 }

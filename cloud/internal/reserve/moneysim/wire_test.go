@@ -111,7 +111,7 @@ func (n *wire) execute(req *http.Request, body []byte, about string) *http.Respo
 	again := req.Clone(context.Background())
 	again.RequestURI, again.Body = req.URL.RequestURI(), io.NopCloser(bytes.NewReader(body))
 	recorder := httptest.NewRecorder()
-	n.w.provider(func() { n.handler.ServeHTTP(recorder, again) }, cancels, about)
+	n.w.provider(func() { n.handler.ServeHTTP(recorder, again) }, about, partOf(body))
 	if req.Method == http.MethodGet && recorder.Code == http.StatusNotFound || cancels && recorder.Code != http.StatusOK {
 		n.w.lag()
 	}

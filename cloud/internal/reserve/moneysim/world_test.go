@@ -36,6 +36,7 @@ type world struct {
 	owners     map[string]string    // order by payment key
 	charged    map[string]time.Time // by order: the latest charge
 	by         map[string]int       // by order: won that the dashboard returned
+	parts      []*part
 	seen       map[string]sandbox.Status
 	notes      []note
 	violations []string
@@ -157,11 +158,11 @@ func (w *world) about(path string, body []byte) string {
 	return ""
 }
 
-// provider runs an operation of the provider and checks how it moved money.
-func (w *world) provider(do func(), cancels bool, order string) {
+// provider runs an operation of the provider and checks how it moved money. part is the amount that a cancellation names.
+func (w *world) provider(do func(), order string, part int) {
 	w.rowMu.Lock()
 	defer w.rowMu.Unlock()
-	before := w.box.Ledger()
+	before, cancels := w.box.Ledger(), w.cancels(order)
 	do()
 	after := w.box.Ledger()
 	r := w.rows.byOrder(order)
@@ -175,9 +176,15 @@ func (w *world) provider(do func(), cancels bool, order string) {
 	if after.Refunded > before.Refunded {
 		w.note("provider: %s is paid back", order)
 		w.count("paid back")
-		if r == nil || r.DoorlockKey != "" {
+		if won := after.Refunded - before.Refunded; part != 0 && won != part {
+			w.violation("M6: %d won of %s were paid back, want %d", won, order, part)
+		}
+		if part == 0 && (r == nil || r.DoorlockKey != "") {
 			w.violation("M7: %s was paid back while its key lives", order)
 		}
+	}
+	if part != 0 && w.cancels(order) > cancels { // otherwise a transfer that the bank had rejected was sent again
+		w.partReturned(order, part)
 	}
 	w.look(order)
 }
@@ -309,6 +316,7 @@ func (w *world) close() {
 			continue
 		}
 		theirs, charged := 0, 0
+		returned, parts := w.partsOf(r.OrderID)
 		for _, p := range w.box.Payments(r.OrderID) {
 			if p.Status == sandbox.StatusDone || p.Status == sandbox.StatusPartialCanceled {
 				theirs += p.BalanceAmount
@@ -318,7 +326,7 @@ func (w *world) close() {
 			for _, c := range p.Cancels {
 				out += c.CancelAmount
 			}
-			if out > p.TotalAmount || len(p.Cancels) > 1 && w.by[r.OrderID] == 0 {
+			if out > p.TotalAmount || len(p.Cancels) > 1+parts && w.by[r.OrderID] == 0 {
 				w.violation("M6: %s was paid back %d won in %d parts", r.OrderID, out, len(p.Cancels))
 			}
 		}
@@ -332,14 +340,15 @@ func (w *world) close() {
 			outside = r.payment.SettledOutside
 		}
 		switch {
-		case r.State == booking.Done && theirs != r.Amount-w.by[r.OrderID]:
-			w.violation("M2: %s is DONE, and the provider holds %d won", r.OrderID, theirs)
+		case r.State == booking.Done && theirs != r.Amount-w.by[r.OrderID]-returned:
+			w.violation("M2: %s is DONE, %d won were returned in parts, and the provider holds %d won", r.OrderID, returned, theirs)
 		case r.State != booking.Done && theirs != outside:
 			w.violation("M2: %s is %s, and the provider holds %d won, %d settled outside", r.OrderID, r.State, theirs, outside)
 		case r.State == booking.Confirming, r.State == booking.Canceling, r.State == booking.WaitingForDeposit, r.refund != nil:
 			w.violation("open: %s is still %s, refund %+v", r.OrderID, r.State, r.refund)
 		}
 	}
+	w.checkParts()
 	w.checkMessages()
 	w.checkBooks()
 	for _, h := range w.rows.webhooks {
