@@ -415,6 +415,39 @@ func TestEntryAfterRefund(t *testing.T) {
 	}
 }
 
+// TestEntryAfterRefundOfAnExtension expects a discrepancy if a guest enters in the time of an extension that was refunded: an agent that is
+// offline still has the pass with the longer window.
+func TestEntryAfterRefundOfAnExtension(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	cast := newCast(t, s)
+	a := keypadAgent(t, s)
+	id, key := cast.running(t)
+	end := cast.start.Add(time.Hour)
+	extend(t, s, s.Client(t), key, end.Add(time.Hour))
+	pass := only(t, s, `select id::text from pass where reservation_id = $1 and ended_at is null`, id)
+	extension := only(t, s, `select id::text from reservation where extends = $1 and state = 'DONE'`, id)
+	entered := func(at time.Time) (discrepancies int) {
+		t.Helper()
+		e := a.Enter(protocol.PassEntry{Pass: pass, Device: "room_1", At: at, Outcome: protocol.EntryOpened, Source: protocol.SourcePIN})
+		if err := a.Publish(e); err != nil {
+			t.Fatal(err)
+		}
+		a.Until(t, "the acknowledgement", func() bool { got := a.Acked(); return len(got) > 0 && got[len(got)-1].Entry == e.Entry })
+		return count(t, s, `select count(*) from reconciliation_difference where kind = 'entered-after-refund' and $1`)
+	}
+	if n := entered(end.Add(20 * time.Minute)); n != 0 {
+		t.Errorf("entry during the paid extension: %d discrepancies", n)
+	}
+	cast.HQ.Delete("/admin/reservation/"+extension+"?bookingStatus=paid", map[string]string{"reason": "테스트"}).OK(t)
+	if n := entered(end.Add(-10 * time.Minute)); n != 0 {
+		t.Errorf("entry in the time that is still paid: %d discrepancies", n)
+	}
+	if n := entered(end.Add(30 * time.Minute)); n != 1 {
+		t.Errorf("entry in the time of the refunded extension: %d discrepancies, want 1", n)
+	}
+}
+
 // TestEntriesOvertakeEachOther publishes a journal out of order: the entries are acknowledged with their predecessors and break
 // no chain. A gap that stays for a minute is a discrepancy.
 func TestEntriesOvertakeEachOther(t *testing.T) {

@@ -154,8 +154,8 @@ func reservationOfEntry(ctx context.Context, q Querier, branch booking.BranchID,
 	return ids[0], nil
 }
 
-// enteredAfterRefund records a discrepancy if the guest of a cancelled reservation entered after its cancellation. No money
-// moves because of it.
+// enteredAfterRefund records a discrepancy if the guest of a cancelled reservation entered after its cancellation, or in the time of a
+// cancelled extension: an agent that is offline still has the pass as it was. No money moves because of it.
 func enteredAfterRefund(ctx context.Context, tx pgx.Tx, id booking.ReservationID, e protocol.PassEntry) (bool, error) {
 	if id == 0 || e.Outcome != protocol.EntryOpened && e.Outcome != protocol.EntryUnknown {
 		return false, nil
@@ -163,8 +163,11 @@ func enteredAfterRefund(ctx context.Context, tx pgx.Tx, id booking.ReservationID
 	var subject string
 	err := tx.QueryRow(ctx, `
 		select coalesce(r.order_id, 'reservation-' || r.id) from reservation r
-		where r.id = $1 and r.state in ('CANCELING', 'CANCELED') and $2 >= coalesce(r.canceled_at,
-			(select max(f.created_at) from refund f where f.reservation_id = r.id and f.state <> 'REFUSED'))`, id, e.At).Scan(&subject)
+		where (r.id = $1 or r.extends = $1 and r.paid_at is not null and $2 > r.start_at - $3::interval + interval '1 second' and $2 < r.end_at and not exists (
+			select from reservation r where r.id = $1 and r.state = 'DONE' and $2 < `+stayEnd+` - $3::interval))
+		  and r.state in ('CANCELING', 'CANCELED') and $2 >= coalesce(r.canceled_at,
+			(select max(f.created_at) from refund f where f.reservation_id = r.id and f.state <> 'REFUSED'))
+		order by r.id limit 1`, id, e.At, booking.UnlockLead).Scan(&subject)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
