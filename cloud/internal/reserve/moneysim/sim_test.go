@@ -183,7 +183,9 @@ func (w *world) bankActs(order string, do func() error, what string) {
 	err := do()
 	w.note("bank %s of %s: %v", what, order, err)
 	if err == nil {
-		w.charged[order] = time.Now()
+		if w.charged[order] = time.Now(); what == "reverses" {
+			delete(w.charged, order) // its guest has the money, and no message is due if the deposit was never known
+		}
 		w.count(what)
 		w.look(order)
 	}
@@ -205,6 +207,7 @@ func run(seed uint64) *world {
 	wg.Go(w.watchHeld)
 	wg.Wait()
 	time.Sleep(10 * time.Minute)
+	w.box.ClearFaults() // a fault that no request has met
 	w.administer()
 	synctest.Wait()
 	w.close()

@@ -42,6 +42,11 @@ func (w *world) refundParts(row *row, method string, r *rand.Rand) {
 			w.end(row, []string{"customer", "admin:kim"}[r.IntN(2)], r)
 		}
 		if r.IntN(3) > 0 {
+			if r.IntN(3) == 0 { // the provider declines the corrected account
+				if err := w.box.SetFault(sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "REFUND_REJECTED"}); err != nil {
+					panic(err)
+				}
+			}
 			err := w.process(r.IntN(2), "correct "+row.OrderID, func(ctx context.Context, t *modelService) error { return t.retryRefund(ctx, row, true) })
 			w.note("account of %s is corrected: %v", row.OrderID, err)
 		}
