@@ -43,7 +43,7 @@ func (p *Pool) followPeers(ctx context.Context) error {
 			for address, f := range followers {
 				listed := slices.ContainsFunc(peers, func(peer *url.URL) bool { return peer.String() == address })
 				replaced := slices.ContainsFunc(peers, func(peer *url.URL) bool { return peer.Host == f.address.Host })
-				if !listed && (replaced || !f.connected.Load()) {
+				if !listed && (replaced || !f.connected()) {
 					f.stop()
 					delete(followers, address)
 				}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"net/url"
 	"slices"
@@ -49,6 +50,7 @@ type Pool struct {
 	inbox    *inbox
 	branches *branches
 	presence *presence
+	seed     maphash.Seed // of the lanes
 	unsent   atomic.Int64
 	settled  atomic.Bool // every peer was connected once
 
@@ -61,7 +63,7 @@ func NewPool(cfg PoolConfig) *Pool {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	p := &Pool{cfg: cfg, branches: newBranches(cfg.Now)}
+	p := &Pool{cfg: cfg, branches: newBranches(cfg.Now), seed: maphash.MakeSeed()}
 	if cfg.Own != nil {
 		p.inbox, p.presence, cfg.Own.elsewhere = cfg.Own.inbox, cfg.Own.presence, p.branches
 	} else {
@@ -121,10 +123,10 @@ func (p *Pool) Send(to protocol.Peer, m protocol.Message) error {
 	publish := paho.Publish{Topic: topic, Payload: payload, Properties: &paho.PublishProperties{
 		MessageExpiry: &extra.MessageExpiryInterval, ResponseTopic: extra.ResponseTopic, CorrelationData: extra.CorrelationData}}
 	remotes := p.all()
-	away := p.cfg.Own == nil && !slices.ContainsFunc(remotes, func(r *remote) bool { return r.connected.Load() })
+	away := p.cfg.Own == nil && !slices.ContainsFunc(remotes, func(r *remote) bool { return r.connected() })
 	for _, r := range remotes {
-		if away || r.connected.Load() { // what is sent while all brokers are away counts as lost
-			r.put(publish)
+		if away || r.connected() { // what is sent while all brokers are away counts as lost
+			r.put(to.Branch, publish)
 		}
 	}
 	return nil

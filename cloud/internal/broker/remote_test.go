@@ -23,12 +23,18 @@ import (
 // outside starts an external broker that allows every client everything.
 func outside(t *testing.T) (addr string) {
 	t.Helper()
+	return outsideWith(t, new(auth.AllowHook))
+}
+
+// outsideWith starts an external broker whose access rules are those of a hook.
+func outsideWith(t *testing.T, hook mqtt.Hook) (addr string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := mqtt.New(&mqtt.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err := server.AddHook(new(auth.AllowHook), nil); err != nil {
+	if err := server.AddHook(hook, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := server.AddListener(listeners.NewNet("tcp", l)); err != nil {
