@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"time"
 
 	"github.com/google/uuid"
@@ -51,3 +52,6 @@ func (s *Service) AwaitPresses() {
 
 // NotPressed is the reason of the deny for a claim that no press used.
 const NotPressed = notPressed
+
+// Adopt exports adopt.
+func (s *Service) Adopt(ctx context.Context, asked map[uuid.UUID]time.Time) { s.adopt(ctx, asked) }

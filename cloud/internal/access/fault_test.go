@@ -426,6 +426,36 @@ func TestGrantThatComesTooLateDrivesNothing(t *testing.T) {
 	}
 }
 
+// countingLink counts the messages to the connected agent of each branch.
+type countingLink struct{ sent int }
+
+func (l *countingLink) Send(protocol.Peer, protocol.Message) error { l.sent++; return nil }
+func (l *countingLink) Online(branch string) []string              { return []string{protocol.AgentID(branch)} }
+
+// A late request is asked for by its own replica. The others, which do not know whether that is dead, repeat the ask rarely.
+func TestAdoptedRequestIsAskedForRarely(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	id := uuid.New()
+	h.exec(`insert into door_request (id, branch_id, requested_by, kind, device, devices, state, created_at, granted_at)
+		select $1, id, 'admin:hq', 'front', 'front', front_doors, 'GRANTED', clock_timestamp() - interval '1 second', clock_timestamp()
+		from branch where code = 'gangnam'`, id)
+	link := &countingLink{}
+	other, asked := h.replica(), make(map[uuid.UUID]time.Time)
+	other.Link = link
+	for range 3 {
+		other.Adopt(t.Context(), asked)
+	}
+	if link.sent != 1 {
+		t.Errorf("asked %d times at once, want 1", link.sent)
+	}
+	asked[id] = asked[id].Add(-time.Minute)
+	other.Adopt(t.Context(), asked)
+	if link.sent != 2 {
+		t.Errorf("asked %d times after the interval, want 2", link.sent)
+	}
+}
+
 // If the replica that accepted a request dies before it receives the agent's report, another one repeats the ask.
 func TestRequestOfADeadReplicaIsAdopted(t *testing.T) {
 	t.Parallel()

@@ -129,13 +129,14 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
+	adopted := make(map[uuid.UUID]time.Time)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		s.adopt(ctx)
+		s.adopt(ctx, adopted)
 		// Later than the timers of the replica that accepted the request, so that the two do not compete.
 		ended, err := postgres.EndOverdueDoors(ctx, s.DB.Pool, protocol.ClaimLimit+endMargin, s.reportLimit()+endMargin, s.now())
 		if err != nil {
