@@ -16,6 +16,13 @@ const (
 	TelemetryInterval = time.Minute      // readings
 )
 
+// FirstHeartbeat returns when an agent sends its first heartbeat after it has connected: after a random part of HeartbeatInterval.
+// All agents connect at once when the service is back. With one phase, every interval would begin with the heartbeats of all, and
+// the presses of that moment would wait for them.
+func FirstHeartbeat() time.Duration {
+	return rand.N(HeartbeatInterval) //nolint:gosec // no secret
+}
+
 // FirstStatusAgain returns when an agent repeats its status for the first time after it has connected: after a random part of
 // StatusInterval, at least half of it. All agents connect at once when the service is back, and would report at once every minute.
 func FirstStatusAgain() time.Duration {

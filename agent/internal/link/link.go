@@ -49,6 +49,7 @@ const (
 	backoffMin     = 100 * time.Millisecond // shortest delay
 	backoffFirst   = 200 * time.Millisecond // upper limit of the first delays
 	quickAttempts  = 4                      // failures in a row before the limit begins to double
+	failoverSpread = 2 * time.Second        // added at random when a connection of a pool is lost; see pacer.next
 	unreachableMax = 5 * time.Second        // limit while the broker is unreachable: it may return at any time
 	rejectedMax    = 15 * time.Second       // limit while the broker ends each connection: it must not be flooded
 	takeoverFirst  = time.Second            // delay after the session was taken over; it doubles with each takeover in a row
@@ -220,7 +221,7 @@ func (l *Link) Run(ctx context.Context, info AgentInfo) error {
 		if !errors.Is(err, errSessionTakenOver) {
 			broker = l.brokers.after(broker)
 		}
-		if sleep(ctx, pause.next(used, err)) != nil {
+		if sleep(ctx, pause.next(used, err, l.brokers.count() > 1)) != nil {
 			return nil //nolint:nilerr // as above
 		}
 	}
@@ -230,8 +231,9 @@ func (l *Link) Run(ctx context.Context, info AgentInfo) error {
 type pacer struct{ failures, takeovers int }
 
 // next returns the delay after a connection that was used for a while and ended with err. The random spread keeps branches
-// from reconnecting simultaneously when the broker returns.
-func (p *pacer) next(used time.Duration, err error) time.Duration {
+// from reconnecting simultaneously when the broker returns. In a pool, all agents of a lost broker go to the next one. If they came at
+// once, it would answer neither them nor its own agents for seconds. A press is asked for longer than the spread.
+func (p *pacer) next(used time.Duration, err error, pool bool) time.Duration {
 	if used >= stableTime {
 		*p = pacer{}
 	}
@@ -245,7 +247,11 @@ func (p *pacer) next(used time.Duration, err error) time.Duration {
 	}
 	p.failures++
 	limit = min(backoffFirst<<min(max(p.failures-quickAttempts, 0), 10), limit)
-	return backoffMin + rand.N(limit-backoffMin)
+	delay := backoffMin + rand.N(limit-backoffMin)
+	if pool && used > 0 {
+		delay += rand.N(failoverSpread)
+	}
+	return delay
 }
 
 // session is a connection whose status the cloud has acknowledged.
@@ -522,7 +528,7 @@ func (l *Link) receive(p paho.PublishReceived) (bool, error) {
 
 // keepPresent publishes heartbeats and the status.
 func (l *Link) keepPresent(ctx context.Context, s *session) error {
-	heartbeat := time.NewTicker(protocol.HeartbeatInterval)
+	heartbeat := time.NewTimer(protocol.FirstHeartbeat())
 	defer heartbeat.Stop()
 	again := time.NewTimer(protocol.FirstStatusAgain())
 	defer again.Stop()
@@ -542,6 +548,7 @@ func (l *Link) keepPresent(ctx context.Context, s *session) error {
 		case <-l.refresh:
 			err = l.publishStatus(ctx, s)
 		case <-heartbeat.C:
+			heartbeat.Reset(protocol.HeartbeatInterval)
 			err = l.publishHeartbeat(ctx, s)
 		}
 		if err != nil {

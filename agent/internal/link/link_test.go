@@ -332,14 +332,23 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
+// TestHeartbeat checks that heartbeats come at their interval. The first comes after a random part of it.
 func TestHeartbeat(t *testing.T) {
 	t.Parallel()
 	b := brokertest.Start(t, "127.0.0.1:0")
 	connect(t, "mqtt://"+b.Addr, nil)
 	s := brokertest.Await[protocol.Status](b)
-	h := brokertest.Await[protocol.Heartbeat](b)
-	if h.BootID != s.BootID || h.Connection != s.Connection || h.UptimeMs < 4900 || h.UptimeMs > 7000 {
-		t.Errorf("got heartbeat %+v of status %+v", h, s)
+	first, second := brokertest.Await[protocol.Heartbeat](b), brokertest.Await[protocol.Heartbeat](b)
+	for _, h := range []protocol.Heartbeat{first, second} {
+		if h.BootID != s.BootID || h.Connection != s.Connection {
+			t.Errorf("got heartbeat %+v of status %+v", h, s)
+		}
+	}
+	if first.UptimeMs > 7000 {
+		t.Errorf("got the first heartbeat after %d ms, want at most an interval", first.UptimeMs)
+	}
+	if interval := second.UptimeMs - first.UptimeMs; interval < 4900 || interval > 7000 {
+		t.Errorf("got heartbeats %d ms apart, want 5000", interval)
 	}
 }
 

@@ -171,7 +171,7 @@ func TestPace(t *testing.T) {
 		total := func(used time.Duration, err error, n int) (sum time.Duration) {
 			var p pacer
 			for range n {
-				sum += p.next(used, err)
+				sum += p.next(used, err, false)
 			}
 			return sum
 		}
@@ -182,7 +182,7 @@ func TestPace(t *testing.T) {
 		connections := n // each of n agents begins with one
 		for range n {
 			var p pacer
-			for at := p.next(0, errStopped); at < 6*time.Second; at += p.next(0, errStopped) {
+			for at := p.next(0, errStopped, false); at < 6*time.Second; at += p.next(0, errStopped, false) {
 				connections++
 			}
 		}
@@ -197,6 +197,17 @@ func TestPace(t *testing.T) {
 		}
 		if got := total(stableTime, errStopped, n) / n; got > backoffFirst {
 			t.Errorf("got an average delay of %v for connections of a minute, want at most %v", got, backoffFirst)
+		}
+		earliest, latest := time.Hour, time.Duration(0)
+		for range n {
+			delay := new(pacer).next(stableTime, errStopped, true)
+			earliest, latest = min(earliest, delay), max(latest, delay)
+		}
+		if earliest > backoffFirst+failoverSpread/2 || latest < failoverSpread/2 || latest > backoffFirst+failoverSpread {
+			t.Errorf("got delays of %v to %v after a broker of a pool was lost, want them spread over %v", earliest, latest, failoverSpread)
+		}
+		if got := new(pacer).next(0, errUnreachable, true); got > backoffFirst {
+			t.Errorf("got a delay of %v after an attempt at a broker of a pool, want at most %v", got, backoffFirst)
 		}
 		if got := total(0, errSessionTakenOver, 1); got != takeoverFirst {
 			t.Errorf("got a delay of %v after a takeover, want %v", got, takeoverFirst)

@@ -220,7 +220,7 @@ func (a *agent) acknowledged(w wire, id uint16) error {
 		return nil
 	}
 	a.phase, a.began = online, w.now()
-	a.heartbeatAt, a.statusAt = w.now()+protocol.HeartbeatInterval, w.now()+protocol.FirstStatusAgain()
+	a.heartbeatAt, a.statusAt = w.now()+protocol.FirstHeartbeat(), w.now()+protocol.FirstStatusAgain()
 	return a.flush(w)
 }
 
@@ -421,9 +421,9 @@ func (a *agent) next() time.Duration {
 	return at
 }
 
-// end closes the state of a connection. Messages that were not acknowledged return to the queue. It returns when the next
-// connection begins.
-func (a *agent) end(now time.Duration, err error) {
+// end closes the state of a connection. Messages that were not acknowledged return to the queue. It sets when the next connection
+// begins; in a pool, to another broker.
+func (a *agent) end(now time.Duration, err error, pool bool) {
 	used := time.Duration(0)
 	if a.phase == online {
 		used = now - a.began
@@ -440,5 +440,5 @@ func (a *agent) end(now time.Duration, err error) {
 	if !errors.Is(err, errTakenOver) {
 		a.broker++
 	}
-	a.limit = now + a.pacer.next(used, reached, err)
+	a.limit = now + a.pacer.next(used, reached, err, pool)
 }

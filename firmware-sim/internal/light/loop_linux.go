@@ -240,7 +240,7 @@ func (l *loop) settle(i int, err error) {
 		}
 		_ = unix.Close(int(a.socket))
 		a.socket = -1
-		a.end(l.clock, err)
+		a.end(l.clock, err, len(l.config.Brokers) > 1)
 		l.schedule(i, a.limit)
 		return
 	}

@@ -12,6 +12,7 @@ const (
 	backoffMin     = 100 * time.Millisecond
 	backoffFirst   = 200 * time.Millisecond
 	quickAttempts  = 4
+	failoverSpread = 2 * time.Second
 	unreachableMax = 5 * time.Second
 	rejectedMax    = 15 * time.Second
 	takeoverFirst  = time.Second
@@ -22,8 +23,8 @@ const (
 type pacer struct{ failures, takeovers uint8 }
 
 // next returns the delay after a connection that was used for a while and ended with err. reached reports whether there was
-// a TCP connection.
-func (p *pacer) next(used time.Duration, reached bool, err error) time.Duration {
+// a TCP connection, pool whether the next one goes to another broker.
+func (p *pacer) next(used time.Duration, reached bool, err error, pool bool) time.Duration {
 	if used >= stableTime {
 		*p = pacer{}
 	}
@@ -37,5 +38,9 @@ func (p *pacer) next(used time.Duration, reached bool, err error) time.Duration 
 	}
 	p.failures = min(p.failures+1, 20)
 	limit = min(backoffFirst<<min(max(int(p.failures)-quickAttempts, 0), 10), limit)
-	return backoffMin + rand.N(limit-backoffMin)
+	delay := backoffMin + rand.N(limit-backoffMin)
+	if pool && used > 0 {
+		delay += rand.N(failoverSpread)
+	}
+	return delay
 }
