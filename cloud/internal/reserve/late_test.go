@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
@@ -25,6 +26,45 @@ func TestChargedAfterRefusalIsFound(t *testing.T) {
 
 	s.chargeBehindOurBack(t, order)
 	s.await(t, order.OrderID, "DONE")
+}
+
+// TestDepositWhileLateAccountIsClosed: a deposit arrives before the account of an ended order is closed, and the bank rejects its
+// refund. The refund has the amount of the deposit, so an administrator can return it by hand. (Seed 6625 of moneysim.)
+func TestDepositWhileLateAccountIsClosed(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, _ := s.bought(t, sandbox.MethodVirtualAccount)
+	id := s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 429, Code: "TOO_MANY_REQUESTS", Times: -1})
+	s.exec(t, `update reservation set state = 'EXPIRED' where id = $1`, id)
+	replica := s.Replica(t)
+	_ = replica.Settle(s.ctx, booking.ReservationID(id)) // the outcome is in the database
+	s.wantState(t, order.OrderID, "CANCELED")
+	if _, err := s.Sandbox.Deposit(order.OrderID); err != nil {
+		t.Fatal(err)
+	}
+	s.Sandbox.ClearFaults()
+	s.eventually(t, "the account is not closed", func() bool {
+		_ = replica.Settle(s.ctx, booking.ReservationID(id))
+		return s.count(t, `select count(*) from refund where reservation_id = $1 and state = 'FAILED'`, id) == 1
+	})
+	wantAmount := func(when string) {
+		t.Helper()
+		if won := s.count(t, `select amount from refund where reservation_id = $1`, id); won != order.Amount {
+			t.Errorf("%s: the refund is of %d won, want %d", when, won, order.Amount)
+		}
+	}
+	wantAmount("the guest is asked for an account")
+	s.exec(t, `update refund set amount = 0 where reservation_id = $1`, id) // as if the deposit had arrived after the answer
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError, Times: 1})
+	s.retryPart(t, id)
+	wantAmount("the bank transfers it")
+	s.eventually(t, "the bank rejects the transfer", func() bool {
+		return s.count(t, `select count(*) from refund where reservation_id = $1 and error_code = 'FAILED'`, id) == 1
+	})
+	if got, err := replica.SettleOutside(s.ctx, outside(id, 0)); err != nil || got.Amount != order.Amount {
+		t.Errorf("returned by hand: %+v, %v, want %d won", got, err, order.Amount)
+	}
 }
 
 // chargeBehindOurBack sends an earlier, delayed request of an order's attempt to the provider.

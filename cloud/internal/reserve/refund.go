@@ -210,6 +210,9 @@ func (c *change) declined(step rule.Step, p toss.Payment, why *PaymentRefused) (
 	f := c.Refund
 	switch step {
 	case rule.Fail:
+		if err := c.restate(p.Held()); err != nil {
+			return nil, err
+		}
 		won := p.BalanceAmount
 		if f.Taken {
 			won = f.Amount
@@ -303,6 +306,25 @@ func refundedNow(f money.Refund, p toss.Payment) int {
 
 func (c *change) ledgerOf(kind string, won int, p toss.Payment) error {
 	return c.entry(kind, won, p.Status, map[string]any{"method": p.Method, "balance": p.BalanceAmount})
+}
+
+// followed applies the progress of a refund whose reservation has ended.
+func (c *change) followed(p toss.Payment) error {
+	if c.Refund.State == money.RefundRequested {
+		if err := c.restate(refundedNow(*c.Refund, p)); err != nil {
+			return err
+		}
+	}
+	return c.advanceRefund(p)
+}
+
+// restate corrects the amount of a refund of everything. It is 0 if an account was to be closed and its deposit arrived first.
+func (c *change) restate(won int) error {
+	if f := c.Refund; f.Part || f.Taken || won == 0 || won == f.Amount {
+		return nil
+	}
+	c.Refund.Amount = won
+	return postgres.SetRefundAmount(c.ctx, c.tx, c.Refund.ID, won)
 }
 
 // refundPolls are the delays between look-ups of a refund that the bank is transferring. The bank takes days.

@@ -77,7 +77,7 @@ func (c *change) transition(a answer) (verdict, err error) {
 	case rule.Refunded:
 		return nil, c.refunded(p)
 	case rule.Follow:
-		return nil, c.advanceRefund(p)
+		return nil, c.followed(p)
 	case rule.Restore, rule.Arrive, rule.ReturnDeposit, rule.Reopen, rule.Fail:
 		return c.declined(step, p, a.declined)
 	case rule.Returned:

@@ -350,6 +350,24 @@ func (r *row) refundOutcome(id int64) error {
 	return nil
 }
 
+// refundedNow returns the won that the open refund returned.
+func (r *row) refundedNow(p toss.Payment) int {
+	switch n := len(p.Cancels); {
+	case p.ApprovedAt.IsZero():
+		return 0
+	case n > 0:
+		return p.Cancels[n-1].Amount
+	}
+	return r.refund.Amount
+}
+
+// restate corrects the amount of a refund of everything.
+func (r *row) restate(won int) {
+	if f := r.refund; !f.Part && !f.Taken && won != 0 {
+		f.Amount = won
+	}
+}
+
 func (r *row) renewRefundKey(id int64, old string) {
 	if f := r.refund; f != nil && f.ID == id && f.IdempotencyKey == old {
 		f.Attempt++

@@ -89,16 +89,14 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 			return postgres.ErrNoRefund
 		}
 		r.returned = r.returned && !p.ApprovedAt.IsZero()
-		switch n := len(p.Cancels); {
-		case p.ApprovedAt.IsZero():
-			r.refund.Amount = 0
-		case n > 0:
-			r.refund.Amount = p.Cancels[n-1].Amount
-		}
+		r.refund.Amount = r.refundedNow(p)
 		r.markCanceled()
 		r.sent("canceled")
 		t.bank(r, before, a, now)
 	case rule.Follow:
+		if r.refund.State == money.RefundRequested {
+			r.restate(r.refundedNow(p))
+		}
 		t.bank(r, before, a, now)
 	case rule.Returned:
 		t.partReturned(r, before, a, now)
@@ -125,6 +123,7 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		r.advanceRefund(money.RefundRefused, a.declined.Code)
 		return errors.Join(err, a.declined)
 	case rule.Fail:
+		r.restate(p.Held())
 		r.failRefund(a.declined.Code)
 		return a.declined
 	case rule.ForeignReturn:
