@@ -24,28 +24,33 @@ func TestRevokedCompanion(t *testing.T) {
 	a := h.agent("gangnam")
 	replica := h.replica()
 	replica.Link = h.link
-	owner, companion := h.reserve(1), uuid.New()
+	owner := h.reserve(1)
 	id := one[booking.ReservationID](h, `select reservation_id from access_key where $1`, true)
-	var key booking.AccessKey
-	err := pgx.BeginFunc(t.Context(), h.db.Pool, func(tx pgx.Tx) (err error) {
-		key, err = postgres.InsertCompanion(t.Context(), tx, id, postgres.NewKey{Key: companion, Sealed: []byte("sealed")}, "friend", "customer:1")
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	var companion uuid.UUID
+	driven := 0
+	for tries := 0; len(a.Denied()) == 0 && tries < 10; tries++ { // if the machine is too slow for the limits, a press ends without a claim
+		companion = uuid.New()
+		var key booking.AccessKey
+		err := pgx.BeginFunc(t.Context(), h.db.Pool, func(tx pgx.Tx) (err error) {
+			key, err = postgres.InsertCompanion(t.Context(), tx, id, postgres.NewKey{Key: companion, Sealed: []byte("sealed")}, "friend", "customer:1")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id := h.drive(a, companion.String()); h.await(h.Service, id, companion.String()).Status != access.Success {
+			t.Fatal("a companion's press did not succeed")
+		}
+		driven = len(a.Driven())
+		a.Fail(agenttest.Faults{IgnoreAsks: true})
+		waiting := h.request(access.Room, companion.String())
+		a.Until(t, "the ask", func() bool { return a.Asked(waiting) > 0 })
+		if err := pgx.BeginFunc(t.Context(), h.db.Pool, func(tx pgx.Tx) error { return postgres.RevokeCompanion(t.Context(), tx, id, key.ID) }); err != nil {
+			t.Fatal(err)
+		}
+		a.Fail(agenttest.Faults{})
+		h.until("the press in progress to end", func() bool { return h.state(waiting) == "FAILED" })
 	}
-	if got := h.await(h.Service, h.request(access.Room, companion.String()), companion.String()); got.Status != access.Success {
-		t.Fatalf("a companion's press: %+v", got)
-	}
-	driven := len(a.Driven())
-	a.Fail(agenttest.Faults{IgnoreAsks: true})
-	waiting := h.request(access.Room, companion.String())
-	a.Until(t, "the ask", func() bool { return a.Asked(waiting) > 0 })
-	if err := pgx.BeginFunc(t.Context(), h.db.Pool, func(tx pgx.Tx) error { return postgres.RevokeCompanion(t.Context(), tx, id, key.ID) }); err != nil {
-		t.Fatal(err)
-	}
-	a.Fail(agenttest.Faults{})
-	h.until("the press in progress to end", func() bool { return h.state(waiting) == "FAILED" })
 	for name, s := range map[string]*access.Service{"this replica": h.Service, "another replica": replica} {
 		if _, err := s.Request(t.Context(), "gangnam", access.Room, companion.String()); !errors.Is(err, access.ErrInvalidKey) {
 			t.Errorf("a press at %s: got %v, want ErrInvalidKey", name, err)
