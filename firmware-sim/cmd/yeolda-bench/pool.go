@@ -282,7 +282,7 @@ func (b poolBench) notes() (notes []string) {
 		brokers, pressed, back = fmt.Sprintf("%d Mosquittos with deploy/mosquitto/mosquitto.conf, without TLS", b.mosquittos), "all replicas", "the killed Mosquitto"
 	}
 	if b.mosquittos > 0 {
-		notes = append(notes, "At most 100 connections wait until Mosquitto accepts them, and no setting changes that. The agents of the killed broker connect at once, so the kernel drops some of their attempts and repeats them after 1, 3, 7 and 15 s.")
+		notes = append(notes, "At most 100 connections wait until Mosquitto accepts them, and no setting changes that. The agents of the killed broker connect within two seconds, so the kernel may drop some of their attempts, and repeats those after 1, 3 and 7 s.")
 	}
 	return append(notes,
 		fmt.Sprintf("%d services with %s, on one machine with the database and the agents. Agents connect in groups of %d, each when those before it are online. Presses are those of a manager, %d a second in turn at every replica; the time is that from the request to the event with the result.", b.replicas, brokers, poolGroup, poolRate),
