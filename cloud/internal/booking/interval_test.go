@@ -251,7 +251,7 @@ func TestCheckHorizon(t *testing.T) {
 	}
 }
 
-// A customer may start in any slot that has not ended: the current slot and all later ones.
+// A customer may start in any slot that has not ended, the current one and all later ones, as long as the doors of the stay can open.
 func TestCheckStartAllowsTheRunningSlot(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -259,9 +259,9 @@ func TestCheckStartAllowsTheRunningSlot(t *testing.T) {
 		i := intervalIn(zone).Draw(t, "interval")
 		now := i.Start.Add(time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "ago")))
 		running := booking.Interval{Start: i.Start, End: i.Start.Add(booking.SlotLength)}.Contains(now)
-		future := i.Start.After(now)
-		if err := booking.CheckStart(i, now); (err == nil) != (running || future) {
-			t.Fatalf("running %t, future %t: %v", running, future, err)
+		future, opens := i.Start.After(now), now.Before(i.End.Add(-booking.UnlockLead))
+		if err := booking.CheckStart(i, now); (err == nil) != ((running || future) && opens) {
+			t.Fatalf("running %t, future %t, opens %t: %v", running, future, opens, err)
 		}
 	})
 }
