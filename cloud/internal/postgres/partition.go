@@ -25,10 +25,11 @@ type Partition struct {
 	Starts, Ends time.Time // Starts <= t < Ends; zero: no bound
 }
 
-// Partitions returns the partitions of all tables, by table and time.
+// Partitions returns the partitions of all tables, by table and time, without those that another replica drops at this moment: they have
+// no bounds any more.
 func Partitions(ctx context.Context, q Querier) ([]Partition, error) {
 	rows, err := q.Query(ctx, `select parent, name, rest, coalesce(nullif(starts, '-infinity'), '0001-01-01 00:00+00'), coalesce(ends, '0001-01-01 00:00+00')
-		from partition_list where $1 order by parent, rest, starts`, true)
+		from partition_list where $1 and rest is not null order by parent, rest, starts`, true)
 	if err != nil {
 		return nil, err
 	}
