@@ -78,9 +78,9 @@
 //
 // The retained [Status] describes the agent and its devices. The will is the same message with state offline. The status
 // is published after connecting, again after [FirstStatusAgain], and then every [StatusInterval]. A [Heartbeat] after
-// [FirstHeartbeat], and then every [HeartbeatInterval], shows that the agent is running. An agent counts as offline when its will arrives or after [OfflineTimeout] without any message. A will can
-// arrive after the next connection's status, so an offline status counts only if bootId and connection are those of the
-// last online status or heartbeat.
+// [FirstHeartbeat], and then every [HeartbeatInterval], shows that the agent is running. An agent counts as offline when its
+// will arrives or after [OfflineTimeout] without any message. A will can arrive after the next connection's status, so an
+// offline status counts only if bootId and connection are those of the last online status or heartbeat.
 //
 // # Passes
 //
