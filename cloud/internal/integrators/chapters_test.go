@@ -78,10 +78,7 @@ func TestChapters(t *testing.T) {
 			return runProgram(t, exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", program), env...)
 		},
 		"go": runGo,
-		"ts": func(t *testing.T, program string, env ...string) string {
-			requireModules(t)
-			return runNode(t, program, env...)
-		},
+		"ts": runNode,
 	}
 	for chapter, prints := range chapters {
 		for language, program := range programs(t, chapter) {

@@ -29,24 +29,29 @@ func TestErrorsOfClients(t *testing.T) {
 	}))
 	t.Cleanup(service.Close)
 
-	api, err := client.New(service.URL+"/", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = api.ShowHoldWithResponse(context.Background())
-	var rejected *client.Error
-	if !errors.As(err, &rejected) || rejected.RetryAfter != 7*time.Second || string(rejected.Data) != `{"cookie":""}` || rejected.Code != "E1" || rejected.RequestID != "r1" {
-		t.Errorf("the Go client returns %+v (%v)", rejected, err)
-	}
-
-	got := runNode(t, `
-		import { yeolda, YeoldaError } from "yeolda";
-		const api = yeolda(process.env.YEOLDA_URL! + "/");
-		for (let i = 0; i < 2; i++)
-			await api.GET("/v2/hold").catch((e: YeoldaError) => console.log(e.http, e.type, e.code, e.retryAfter, JSON.stringify(e.data), e.requestId));
-	`, "YEOLDA_URL="+service.URL)
-	want := strings.Repeat("429 TooManyRequestsException E1 7 {\"cookie\":\"\"} r1\n", 2)
-	if strings.TrimSpace(got) != strings.TrimSpace(want) {
-		t.Errorf("the TypeScript client returns %s, want %s", got, want)
-	}
+	t.Run("Go", func(t *testing.T) {
+		t.Parallel()
+		api, err := client.New(service.URL+"/", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = api.ShowHoldWithResponse(context.Background())
+		var rejected *client.Error
+		if !errors.As(err, &rejected) || rejected.RetryAfter != 7*time.Second || string(rejected.Data) != `{"cookie":""}` || rejected.Code != "E1" || rejected.RequestID != "r1" {
+			t.Errorf("the client returns %+v (%v)", rejected, err)
+		}
+	})
+	t.Run("TypeScript", func(t *testing.T) {
+		t.Parallel()
+		got := runNode(t, `
+			import { yeolda, YeoldaError } from "yeolda";
+			const api = yeolda(process.env.YEOLDA_URL! + "/");
+			for (let i = 0; i < 2; i++)
+				await api.GET("/v2/hold").catch((e: YeoldaError) => console.log(e.http, e.type, e.code, e.retryAfter, JSON.stringify(e.data), e.requestId));
+		`, "YEOLDA_URL="+service.URL)
+		want := strings.Repeat("429 TooManyRequestsException E1 7 {\"cookie\":\"\"} r1\n", 2)
+		if strings.TrimSpace(got) != strings.TrimSpace(want) {
+			t.Errorf("the client returns %s, want %s", got, want)
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -36,10 +37,14 @@ func requireProgram(t *testing.T, name string) {
 	require(t, err == nil, "no "+name)
 }
 
-// runNode runs a TypeScript program with Node and returns what it printed. It may import the TypeScript client as "yeolda".
+// runNode runs a TypeScript program with Node and returns what it printed. A program that imports the
+// TypeScript client ("yeolda") is skipped unless its modules are installed.
 func runNode(t *testing.T, program string, env ...string) string {
 	t.Helper()
 	requireProgram(t, "node")
+	if strings.Contains(program, `from "yeolda"`) {
+		requireModules(t)
+	}
 	dir, err := filepath.Abs(typescriptDir)
 	if err != nil {
 		t.Fatal(err)
