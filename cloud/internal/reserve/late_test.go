@@ -67,6 +67,47 @@ func TestDepositWhileLateAccountIsClosed(t *testing.T) {
 	}
 }
 
+// TestUnpaidAccountThatStaysOpen: the provider refuses to close the account of an ended order before any deposit. The guest receives
+// no message about a refund; the account is closed later, or its deposit asks for an account of the guest.
+func TestUnpaidAccountThatStaysOpen(t *testing.T) {
+	t.Parallel()
+	const links = `select count(*) from message where reservation_id = $1 and template in ('refund-account', 'refund-completed')`
+	for _, deposited := range []bool{false, true} {
+		t.Run(map[bool]string{false: "closed later", true: "paid into"}[deposited], func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			_, order, _ := s.bought(t, sandbox.MethodVirtualAccount)
+			id := s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+			s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 403, Code: "NOT_CANCELABLE_PAYMENT", Times: -1})
+			s.exec(t, `update reservation set state = 'EXPIRED' where id = $1`, id)
+			replica := s.Replica(t)
+			for range 5 {
+				_ = replica.Settle(s.ctx, booking.ReservationID(id)) // the outcome is in the database
+			}
+			s.wantState(t, order.OrderID, "CANCELED")
+			if n := s.count(t, links, id); n != 0 {
+				t.Error("a message about a refund of an account that was never paid into")
+			}
+			want := `state = 'COMPLETED' and amount = 0`
+			if deposited {
+				if _, err := s.Sandbox.Deposit(order.OrderID); err != nil {
+					t.Fatal(err)
+				}
+				want = `state = 'FAILED' and amount > 0`
+			} else {
+				s.Sandbox.ClearFaults()
+			}
+			s.eventually(t, "the account is not decided", func() bool {
+				_ = replica.Settle(s.ctx, booking.ReservationID(id))
+				return s.count(t, `select count(*) from refund where reservation_id = $1 and `+want, id) == 1
+			})
+			if n := s.count(t, links, id); n != map[bool]int{false: 0, true: 1}[deposited] {
+				t.Errorf("%d messages about a refund", n)
+			}
+		})
+	}
+}
+
 // chargeBehindOurBack sends an earlier, delayed request of an order's attempt to the provider.
 func (s *shop) chargeBehindOurBack(t *testing.T, order moneytest.Confirm) {
 	t.Helper()

@@ -173,7 +173,7 @@ func (s *Service) sendRefund(ctx context.Context, q question) error {
 // already been made.
 func (s *Service) unclearRefund(ctx context.Context, q question, cause error) error {
 	payment, err := s.Payments.Payment(ctx, q.keys(), q.Payment.PaymentKey)
-	reading := rule.Cancelled(cause, payment, err, q.Refund.Attempt)
+	reading := q.Cancelled(cause, payment, err)
 	if q.Refund.Part {
 		reading = rule.PartCancelled(cause, err, q.Refund.Attempt)
 	}
@@ -181,7 +181,7 @@ func (s *Service) unclearRefund(ctx context.Context, q question, cause error) er
 	case rule.Act:
 		return s.apply(ctx, q, answer{payment: payment})
 	case rule.AskLater:
-		s.Log.WarnContext(ctx, "refund: outcome unknown", "order_id", q.Reservation.OrderID, "error", cause)
+		s.Log.WarnContext(ctx, "refund: asking again later", "order_id", q.Reservation.OrderID, "error", cause)
 		s.alarmKeyRejected(ctx, q, cause)
 		return s.retryRefund(ctx, q, cause)
 	}

@@ -173,7 +173,7 @@ func (t *modelService) sendRefund(ctx context.Context, q question) error {
 	}
 	payment, err := t.payments.Payment(ctx, keys, key)
 	t.step("refund looked up")
-	reading := rule.Cancelled(cause, payment, err, f.Attempt)
+	reading := q.snapshot.Cancelled(cause, payment, err)
 	if f.Part {
 		reading = rule.PartCancelled(cause, err, f.Attempt)
 	}

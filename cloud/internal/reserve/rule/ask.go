@@ -87,23 +87,25 @@ func Resent(err error) Reading {
 }
 
 // contradictions is how many attempts at a refund the provider may answer with an error that is in no table, while it
-// still holds the money, before the error counts as a refusal.
+// still holds the money, before the error counts as a refusal. Attempts are requests with a key of their own.
 const contradictions = 3
 
-// Cancelled reads the reply to a refund that was not a plain success. The provider also declines what is done already, so
-// the payment was looked up afterwards. attempt counts the requests with a key of their own.
-func Cancelled(cause error, p toss.Payment, lookedUp error, attempt int) Reading {
+// Cancelled reads the reply to the refund in progress, if it was not a plain success. The provider also declines what is done
+// already, so the payment was looked up afterwards.
+func (s Snapshot) Cancelled(cause error, p toss.Payment, lookedUp error) Reading {
 	switch {
 	case lookedUp != nil, toss.KeyRejected(cause):
 		return AskLater
 	case over(p, time.Time{}):
 		return Act
+	case p.Status == toss.StatusWaitingForDeposit && !s.reopens():
+		return AskLater // nothing was paid, so there is nothing to refund: the account is closed later, or expires
 	}
 	switch toss.ClassOf(cause) {
 	case toss.RetryLater:
 		return AskLater
 	case toss.Unknown, toss.AlreadyCanceled:
-		if !Rejected(cause) || attempt < contradictions {
+		if !Rejected(cause) || s.Refund.Attempt < contradictions {
 			return AskLater
 		}
 	}

@@ -237,7 +237,7 @@ func (s Snapshot) declined(p toss.Payment, now time.Time) Step {
 	switch {
 	case f == nil || f.State != money.RefundRequested:
 		return Stay // another process has ended it
-	case s.Reservation.State != booking.Canceling, f.By == ByAmount, f.KeyRevoked && s.Reservation.Extends != 0 && s.Obsolete(now):
+	case !s.reopens(), f.KeyRevoked && s.Reservation.Extends != 0 && s.Obsolete(now):
 		return Fail
 	case p.Status == toss.StatusDone && f.KeyRevoked:
 		return Restore
@@ -251,6 +251,11 @@ func (s Snapshot) declined(p toss.Payment, now time.Time) Step {
 		return Fail
 	}
 	return Reopen
+}
+
+// reopens reports whether the reservation continues if its refund is declined. Others have ended, or another amount was paid.
+func (s Snapshot) reopens() bool {
+	return s.Reservation.State == booking.Canceling && s.Refund.By != ByAmount
 }
 
 // captured: the provider holds the money.

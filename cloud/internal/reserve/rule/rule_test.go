@@ -176,10 +176,16 @@ func TestReadings(t *testing.T) {
 				}
 			}
 		}
-		for _, status := range []string{toss.StatusDone, toss.StatusCanceled, toss.StatusExpired, toss.StatusAborted} {
-			p := toss.Payment{Status: status}
-			fmt.Fprintf(&table, "  cancelled, now %s: %s, third attempt: %s, not looked up: %s\n", status, rule.Cancelled(cancelErr, p, nil, 1), rule.Cancelled(cancelErr, p, nil, 3), rule.Cancelled(cancelErr, p, errors.New("reset"), 1))
+		refund := func(state booking.State, attempt int) rule.Snapshot {
+			return rule.Snapshot{Reservation: booking.Reservation{State: state}, Refund: &money.Refund{Attempt: attempt}}
 		}
+		first, third := refund(booking.Canceling, 1), refund(booking.Canceling, 3)
+		for _, status := range []string{toss.StatusDone, toss.StatusWaitingForDeposit, toss.StatusCanceled, toss.StatusExpired, toss.StatusAborted} {
+			p := toss.Payment{Status: status}
+			fmt.Fprintf(&table, "  cancelled, now %s: %s, third attempt: %s, not looked up: %s\n", status, first.Cancelled(cancelErr, p, nil), third.Cancelled(cancelErr, p, nil), first.Cancelled(cancelErr, p, errors.New("reset")))
+		}
+		open := toss.Payment{Status: toss.StatusWaitingForDeposit}
+		fmt.Fprintf(&table, "  account of an ended reservation, third attempt: %s\n", refund(booking.Canceled, 3).Cancelled(cancelErr, open, nil))
 	}
 	read("no error", nil, nil, errors.New("reset"))
 	read("reset", errors.New("reset"), errors.New("reset"), errors.New("reset"))
