@@ -162,6 +162,59 @@ func TestAnnouncedOptionsCanBeCommanded(t *testing.T) {
 	}
 }
 
+// TestPolicyFollowsSensors: a sensor that is fitted, renamed or removed after the policy was set is that of the room from the
+// agent's next report.
+func TestPolicyFollowsSensors(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	if _, err := f.db.Pool.Exec(t.Context(), `insert into room (branch_id, no) select b.id, n from branch b, generate_series(1, $1::int) n`, 13); err != nil {
+		t.Fatal(err)
+	}
+	inventory := protocol.Inventory{AirConditioners: []protocol.AirConditioner{airConditioner("main", "off", "cool")}}
+	a := f.agent("gangnam", inventory)
+	off, cool := protocol.LeafID("gangnam", "main", "off"), protocol.LeafID("gangnam", "main", "cool")
+	f.until("the inventory", func() bool { _, err := f.BranchOfOption(t.Context(), off); return err == nil })
+	gangnam, err := f.db.Branch(t.Context(), "gangnam")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := climate.Policy{RoomNo: 3, Unit: "main", ArriveOption: cool, LeaveOption: off, Low: 22, High: 26, GuestOptions: []string{}}
+	if err := f.SetPolicies(t.Context(), gangnam, []climate.Policy{policy}, "admin:hq"); err != nil {
+		t.Fatal(err)
+	}
+	sensor := func() string {
+		policies, err := f.Policies(t.Context(), gangnam.ID)
+		if err != nil || len(policies) != 1 {
+			t.Fatal(policies, err)
+		}
+		if policies[0].Sensor == nil {
+			return ""
+		}
+		return *policies[0].Sensor
+	}
+	if got := sensor(); got != "" {
+		t.Errorf("sensor %q without any", got)
+	}
+	for _, change := range []struct {
+		boot, want string
+		sensors    []string
+	}{
+		{"fitted", "3번 룸", []string{"lobby", "13", "3번 룸"}},
+		{"renamed", "room 3", []string{"room 3", "3 spare"}},
+		{"removed", "", []string{"13", "lobby 3 1"}},
+	} {
+		boot, want := change.boot, change.want
+		inventory.Sensors = change.sensors
+		if err := a.Publish(protocol.Status{State: protocol.Online, BootID: boot, Connection: 1, Inventory: &inventory}); err != nil {
+			t.Fatal(err)
+		}
+		f.until("the sensor "+boot, func() bool { return sensor() == want })
+		if err := f.SetPolicies(t.Context(), gangnam, []climate.Policy{policy}, "admin:hq"); err != nil || sensor() != want {
+			t.Errorf("%s: sensor %q after the policy was set again, want %q (%v)", boot, sensor(), want, err)
+		}
+	}
+}
+
 func TestUnansweredCommandIsRepeatedAndLogged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

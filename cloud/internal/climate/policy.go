@@ -6,8 +6,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -55,20 +53,16 @@ func (s *Service) Options(ctx context.Context, branch booking.BranchID) ([]postg
 	}), nil
 }
 
-// SetPolicies replaces the policies of a branch. The sensor of a room is the one whose location contains the room's number. It
-// returns ErrNoRoom, ErrUnknownOption or ErrOtherUnit.
+// SetPolicies replaces the policies of a branch. Their sensors are those that the agent reports, now and later. It returns
+// ErrNoRoom, ErrUnknownOption or ErrOtherUnit.
 func (s *Service) SetPolicies(ctx context.Context, branch booking.Branch, policies []postgres.ClimatePolicy, by string) error {
-	inventory, err := postgres.Inventory(ctx, s.DB.Pool, branch.Code)
-	if err != nil {
-		return err
-	}
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
 		options, err := postgres.BranchOptions(ctx, tx, branch.ID)
 		if err != nil {
 			return err
 		}
 		seen := map[int]bool{}
-		for i, p := range policies {
+		for _, p := range policies {
 			if seen[p.RoomNo] {
 				return ErrNoRoom
 			}
@@ -80,7 +74,6 @@ func (s *Service) SetPolicies(ctx context.Context, branch booking.Branch, polici
 					return ErrOtherUnit
 				}
 			}
-			policies[i].Sensor = sensorOf(inventory.Sensors, p.RoomNo)
 		}
 		found, err := postgres.PutClimatePolicies(ctx, tx, branch.ID, policies)
 		if err != nil {
@@ -91,17 +84,6 @@ func (s *Service) SetPolicies(ctx context.Context, branch booking.Branch, polici
 		}
 		return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: by, Branch: branch.Code, Action: "settings.climate-policy", Target: branch.Code, Detail: map[string]any{"rooms": policies}})
 	})
-}
-
-// sensorOf returns the location of a room's sensor, such as "3번 룸" or "room 3" for room 3.
-func sensorOf(locations []string, room int) *string {
-	for _, location := range locations {
-		digits := strings.FieldsFunc(location, func(r rune) bool { return r < '0' || r > '9' })
-		if slices.Equal(digits, []string{strconv.Itoa(room)}) {
-			return &location
-		}
-	}
-	return nil
 }
 
 // Offer is what a guest may choose for a stay.

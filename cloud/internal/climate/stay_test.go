@@ -89,6 +89,8 @@ func simulate(t *testing.T, rooms, replicas int, seed uint64) *simulation {
 		t.Fatal(err)
 	}
 	s.exec(`update agent_credential set active = true`)
+	s.exec(`insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory)
+		select 1, 'v1', now(), now(), true, jsonb_build_object('sensors', array_agg(i::text order by i)) from generate_series(1, $1::int) i`, rooms)
 	var policies []postgres.ClimatePolicy
 	for no := 1; no <= rooms; no++ {
 		r := &simRoom{id: int32(no), ambient: 29 + 4*s.random.Float64()}
@@ -97,7 +99,7 @@ func simulate(t *testing.T, rooms, replicas int, seed uint64) *simulation {
 		}
 		r.celsius = r.ambient
 		s.rooms = append(s.rooms, r)
-		unit, sensor := fmt.Sprint("unit ", no), fmt.Sprint(no)
+		unit := fmt.Sprint("unit ", no)
 		option := func(name string, c simCommand) string {
 			id := protocol.LeafID("gangnam", unit, name)
 			s.byOption[id] = c
@@ -105,7 +107,7 @@ func simulate(t *testing.T, rooms, replicas int, seed uint64) *simulation {
 			return id
 		}
 		policies = append(policies, postgres.ClimatePolicy{
-			RoomNo: no, Unit: unit, Sensor: &sensor, ArriveOption: option("24", simCommand{r, true, simTarget}), LeaveOption: option("off", simCommand{r, false, 0}),
+			RoomNo: no, Unit: unit, ArriveOption: option("24", simCommand{r, true, simTarget}), LeaveOption: option("off", simCommand{r, false, 0}),
 			Lead: simLead, Low: simLow, High: simHigh, GuestOptions: []string{option("23", simCommand{r, true, 23}), option("25", simCommand{r, true, 25})},
 		})
 	}

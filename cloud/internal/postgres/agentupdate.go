@@ -72,8 +72,8 @@ func TouchAgents(ctx context.Context, q Querier, updates []AgentUpdate, now time
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// PutAgents stores the reports of active agents, and replaces the options of their air conditioners. Each update has a
-// report.
+// PutAgents stores the reports of active agents, and replaces the options of their air conditioners and the sensors of climate
+// policies. Each update has a report.
 func PutAgents(ctx context.Context, tx pgx.Tx, updates []AgentUpdate, options []Option, now time.Time) error {
 	c, err := columnsOf(updates)
 	if err != nil {
@@ -109,6 +109,10 @@ func PutAgents(ctx context.Context, tx pgx.Tx, updates []AgentUpdate, options []
 		from jsonb_to_recordset($1::jsonb) o (id text, branch text, unit text, path jsonb) join branch b on b.code = o.branch
 		order by o.id
 		on conflict do nothing`, string(leaves))
+	batch.Queue(`
+		update climate_policy p set sensor = n.sensor
+		from (select m.id, `+sensorOfRoom+` as sensor from room m join branch b on b.id = m.branch_id where b.code = any ($1)) n
+		where n.id = p.room_id and p.sensor is distinct from n.sensor`, c.branches)
 	return tx.SendBatch(ctx, batch).Close()
 }
 

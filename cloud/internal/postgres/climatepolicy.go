@@ -19,7 +19,7 @@ const stayHorizon = 24 * time.Hour
 type ClimatePolicy struct {
 	RoomNo       int
 	Unit         string
-	Sensor       *string // location; nil: the room has none
+	Sensor       *string `json:"-"` // location, by the agent's report; nil: the room has none
 	ArriveOption string  // airconditioner_id
 	LeaveOption  string
 	Lead, Lag    int // minutes before the start and after the end
@@ -39,6 +39,13 @@ func ClimatePolicies(ctx context.Context, q Querier, branch booking.BranchID) ([
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[ClimatePolicy])
 }
 
+// sensorOfRoom is the location of the sensor of room m: the first that the active agent has reported and that contains the number of
+// the room and no other, such as "3번 룸" or "room 3" for room 3.
+const sensorOfRoom = `(
+	select s.location #>> '{}' from agent_inventory i cross join jsonb_path_query(i.inventory, '$.sensors[*]') with ordinality s (location, place)
+	where i.branch_id = m.branch_id and btrim(regexp_replace(s.location #>> '{}', '[^0-9]+', ' ', 'g')) = m.no::text
+	order by s.place limit 1)`
+
 // PutClimatePolicies replaces the policies of a branch. A room that keeps a policy keeps its state; the planned intents of a
 // room without one are cancelled. It returns the number of rooms found.
 func PutClimatePolicies(ctx context.Context, tx pgx.Tx, branch booking.BranchID, policies []ClimatePolicy) (found int64, err error) {
@@ -47,10 +54,10 @@ func PutClimatePolicies(ctx context.Context, tx pgx.Tx, branch booking.BranchID,
 		numbers[i] = p.RoomNo
 		tag, err := tx.Exec(ctx, `
 			insert into climate_policy (room_id, branch_id, unit, sensor, arrive_option, leave_option, lead_minutes, lag_minutes, low, high, guest_options, hourly_cost)
-			select id, branch_id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 from room where branch_id = $1 and no = $2
-			on conflict (room_id) do update set unit = $3, sensor = $4, arrive_option = $5, leave_option = $6, lead_minutes = $7, lag_minutes = $8,
-				low = $9, high = $10, guest_options = $11, hourly_cost = $12`,
-			branch, p.RoomNo, p.Unit, p.Sensor, p.ArriveOption, p.LeaveOption, p.Lead, p.Lag, p.Low, p.High, p.GuestOptions, p.HourlyCost)
+			select m.id, m.branch_id, $3, `+sensorOfRoom+`, $4, $5, $6, $7, $8, $9, $10, $11 from room m where m.branch_id = $1 and m.no = $2
+			on conflict (room_id) do update set unit = $3, sensor = excluded.sensor, arrive_option = $4, leave_option = $5, lead_minutes = $6, lag_minutes = $7,
+				low = $8, high = $9, guest_options = $10, hourly_cost = $11`,
+			branch, p.RoomNo, p.Unit, p.ArriveOption, p.LeaveOption, p.Lead, p.Lag, p.Low, p.High, p.GuestOptions, p.HourlyCost)
 		if err != nil {
 			return found, err
 		}
