@@ -42,8 +42,8 @@ export function accountScreen(): Child {
       ),
       data().passkeysAvailable
         ? match(
-            () => data().passkeys,
-            (list) => (passkeysWork() || list.length ? passkeys(list, source.refresh) : null),
+            () => passkeysWork() || data().passkeys.length > 0,
+            (shown) => (shown ? passkeys(() => data().passkeys, source.refresh) : null),
           )
         : null,
       match(

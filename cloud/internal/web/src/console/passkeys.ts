@@ -1,7 +1,7 @@
 // One's own passkeys, and their use.
 
 import { ApiError, api } from "../core/api";
-import { type Child, h, when } from "../core/dom";
+import { type Child, h, match, when } from "../core/dom";
 import { submits } from "../core/form";
 import type { Schemas } from "../core/interface";
 import { makePasskey, type PasskeyOptions, passkeysWork, usePasskey } from "../core/passkey";
@@ -68,10 +68,9 @@ export function proof(): {
   };
 }
 
-export function passkeys(list: Passkey[], refresh: () => Promise<void>): Child {
-  return section(
-    t("passkeys"),
-    h("p", { class: "hint" }, t("passkeysText")),
+/** The passkeys, and the form for another one, which stays as it is while the list changes. */
+export function passkeys(list: () => Passkey[], refresh: () => Promise<void>): Child {
+  const rows = (known: Passkey[]) =>
     table<Passkey>(
       t("passkeys"),
       [
@@ -88,8 +87,12 @@ export function passkeys(list: Passkey[], refresh: () => Promise<void>): Child {
             }),
         },
       ],
-      list,
-    ),
+      known,
+    );
+  return section(
+    t("passkeys"),
+    h("p", { class: "hint" }, t("passkeysText")),
+    match(list, rows),
     passkeysWork() ? add(refresh) : null,
   );
 }
@@ -110,6 +113,8 @@ function add(refresh: () => Promise<void>): HTMLElement {
         }
         await api.post("/v2/admin/account/passkeys", { name: name.peek().trim(), credential });
         toast(t("passkeyAdded"));
+        name.set("");
+        given.clear();
         forget();
         await refresh();
       }),
