@@ -15,8 +15,8 @@ const (
 	vanishMinimum = 3
 )
 
-// Known is a booking of a feed as stored after the last pull. Only live bookings are passed; a cancelled booking that
-// reappears is a new one.
+// Known is a booking of a feed as stored after the last pull. Only live bookings are passed, without those that have ended; a
+// cancelled booking that reappears is a new one.
 type Known struct {
 	ExternalID string
 	Start, End time.Time
@@ -38,9 +38,9 @@ type Plan struct {
 	Cursor Cursor
 }
 
-// Reconcile compares a calendar with the stored bookings. It cancels bookings that the calendar marks as cancelled,
-// and future bookings that are missing for the second time in a row. A calendar with problems never counts as missing
-// a booking.
+// Reconcile compares a calendar with the stored bookings. It cancels bookings that the calendar marks as cancelled or moves
+// into the past, and future bookings that are missing for the second time in a row. A calendar with problems never counts as
+// missing a booking. Bookings that have ended change nothing.
 func Reconcile(known []Known, pulled Pulled, now time.Time) Plan {
 	if pulled.Unchanged {
 		return unchanged(known, pulled.Cursor, now)
@@ -61,6 +61,11 @@ func Reconcile(known []Known, pulled Pulled, now time.Time) Plan {
 		case b.Cancelled && isKnown:
 			plan.Cancel = append(plan.Cancel, b.ExternalID)
 		case b.Cancelled:
+		case !b.End.After(now) && isKnown && k.Start.After(now):
+			plan.Cancel = append(plan.Cancel, b.ExternalID)
+		case !b.End.After(now) && isKnown: // in progress here; its reservation ends at the time known before
+			plan.Seen = append(plan.Seen, b.ExternalID)
+		case !b.End.After(now): // calendars keep bookings after their end, when they are not among the known ones any more
 		case !isKnown:
 			plan.Add = append(plan.Add, b)
 		case !k.Start.Equal(b.Start) || !k.End.Equal(b.End):

@@ -38,6 +38,10 @@ func TestReconcile(t *testing.T) {
 		"back again":                          {[]Known{known("a", 5, 1)}, Pulled{Cursor: c, Bookings: []Booking{sold("a", 5)}}, Plan{Cursor: c, Seen: []string{"a"}}},
 		"cancelled":                           {[]Known{known("a", 5, 0)}, Pulled{Cursor: c, Bookings: []Booking{cancelled}}, Plan{Cursor: c, Cancel: []string{"a"}}},
 		"cancelled before we knew":            {nil, Pulled{Cursor: c, Bookings: []Booking{cancelled}}, Plan{Cursor: c}},
+		"ended, and stays in the calendar":    {nil, Pulled{Cursor: c, Bookings: []Booking{sold("a", -1), sold("b", -5)}}, Plan{Cursor: c}},
+		"ends in an hour":                     {nil, Pulled{Cursor: c, Bookings: []Booking{sold("a", 0)}}, Plan{Cursor: c, Add: []Booking{sold("a", 0)}}},
+		"moved into the past":                 {[]Known{known("a", 5, 0)}, Pulled{Cursor: c, Bookings: []Booking{sold("a", -2)}}, Plan{Cursor: c, Cancel: []string{"a"}}},
+		"shortened to the past, in progress":  {[]Known{known("a", 0, 1)}, Pulled{Cursor: c, Bookings: []Booking{sold("a", -1)}}, Plan{Cursor: c, Seen: []string{"a"}}},
 		"missing once":                        {[]Known{known("a", 5, 0)}, Pulled{Cursor: c}, Plan{Cursor: c, Miss: []string{"a"}}},
 		"missing twice":                       {[]Known{known("a", 5, 1)}, Pulled{Cursor: c}, Plan{Cursor: c, Cancel: []string{"a"}}},
 		"missing again, not modified":         {[]Known{known("a", 5, 1), known("b", 6, 0)}, Pulled{Unchanged: true, Cursor: c}, Plan{Cursor: c, Cancel: []string{"a"}, Seen: []string{"b"}}},
@@ -57,7 +61,7 @@ func TestReconcile(t *testing.T) {
 }
 
 // For any content of a calendar, a booking is cancelled only if the calendar cancels it or omitted it twice in a row,
-// complete, before it began. A booking that stays missing is cancelled eventually.
+// complete, before it began. A booking that stays missing is cancelled eventually, and none is placed after its end.
 func TestReconcileOverManyPulls(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -67,7 +71,7 @@ func TestReconcileOverManyPulls(t *testing.T) {
 		var cursor Cursor
 		clock := now
 		for step := range rapid.IntRange(1, 30).Draw(t, "pulls") {
-			clock = clock.Add(5 * time.Minute)
+			clock = clock.Add(time.Duration(rapid.SampledFrom([]int{5, 5, 5, 60}).Draw(t, "minutes")) * time.Minute)
 			var pulled Pulled
 			switch rapid.IntRange(0, 3).Draw(t, "kind") {
 			case 0: // a broken entry
@@ -87,7 +91,12 @@ func TestReconcileOverManyPulls(t *testing.T) {
 				pulled.Bookings, pulled.Cursor = last, Cursor{ETag: fmt.Sprint(step)}
 			}
 			list := make([]Known, 0, len(live))
-			for _, k := range live {
+			for id, k := range live {
+				if !k.End.After(clock) {
+					delete(live, id)
+					delete(lacked, id)
+					continue
+				}
 				list = append(list, k)
 			}
 			plan := Reconcile(list, pulled, clock)
@@ -107,6 +116,9 @@ func TestReconcileOverManyPulls(t *testing.T) {
 			inOneList := map[string]int{}
 			for _, b := range slices.Concat(plan.Add, plan.Change) {
 				inOneList[b.ExternalID]++
+				if !b.End.After(clock) {
+					t.Fatalf("%s is placed at %v, %v after its end", b.ExternalID, b.Start, clock.Sub(b.End))
+				}
 				live[b.ExternalID] = Known{ExternalID: b.ExternalID, Start: b.Start, End: b.End}
 				lacked[b.ExternalID] = 0
 			}
