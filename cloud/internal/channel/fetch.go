@@ -70,9 +70,12 @@ func (c *ICal) Pull(ctx context.Context, f Feed) (Pulled, error) {
 	if body == nil {
 		return Pulled{Unchanged: true, Cursor: f.Cursor}, nil
 	}
-	bookings, problems, err := ParseCalendar(ctx, body, f.Zone, c.domain, c.now())
+	bookings, problems, later, err := parseCalendar(ctx, body, f.Zone, c.domain, c.now())
 	if err != nil {
 		return Pulled{}, err
+	}
+	if later {
+		cursor = Cursor{} // the period moves on: "not modified" would hide bookings that come into it
 	}
 	return Pulled{Bookings: bookings, Problems: problems, Cursor: cursor}, nil
 }

@@ -71,6 +71,57 @@ func TestPull(t *testing.T) {
 	}
 }
 
+// A calendar with bookings after the imported period is read whole each time, because a server that answers "not modified"
+// would hide the bookings that come into the period. Its content, not a change of it, decides what a later read says.
+func TestUnchangedCalendarShowsMoreLater(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		entry       string
+		first, last string // day of the last known booking, now and after three days
+		whole       bool   // the first read returns no cursor
+	}{
+		"daily, without end":  {"DTSTART:20261104T010000Z\r\nDURATION:PT1H\r\nRRULE:FREQ=DAILY\r\n", "2027-05-20", "2027-05-23", true},
+		"once, far ahead":     {"DTSTART:20270522T010000Z\r\nDURATION:PT1H\r\n", "", "2027-05-22", true},
+		"on listed dates":     {"DTSTART:20261210T010000Z\r\nDURATION:PT1H\r\nRDATE:20270522T010000Z\r\n", "2026-12-10", "2027-05-22", true},
+		"weekly, with an end": {"DTSTART:20261123T010000Z\r\nDURATION:PT1H\r\nRRULE:FREQ=WEEKLY;UNTIL=20261220T010000Z\r\n", "2026-12-14", "2026-12-14", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, srv := partner(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("ETag", `"v1"`)
+				if r.Header.Get("If-None-Match") == `"v1"` {
+					w.WriteHeader(http.StatusNotModified)
+					return
+				}
+				_, _ = io.WriteString(w, "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:a\r\n"+tc.entry+"END:VEVENT\r\nEND:VCALENDAR\r\n")
+			})
+			clock := now
+			c.now = func() time.Time { return clock }
+			feed, last := Feed{URL: srv.URL + "/feed.ics", Zone: seoul}, ""
+			read := func(when, want string) {
+				t.Helper()
+				got, err := c.Pull(t.Context(), feed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, b := range got.Bookings {
+					last = max(last, b.Start.Format(time.DateOnly))
+				}
+				if last != want {
+					t.Errorf("%s, the last known booking is on %q, want %q (unchanged: %v)", when, last, want, got.Unchanged)
+				}
+				feed.Cursor = got.Cursor
+			}
+			read("at first", tc.first)
+			if whole := feed.Cursor == (Cursor{}); whole != tc.whole {
+				t.Errorf("the next read is whole: %v, want %v", whole, tc.whole)
+			}
+			clock = now.Add(72 * time.Hour)
+			read("after three days", tc.last)
+		})
+	}
+}
+
 func TestPullErrors(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{

@@ -42,17 +42,24 @@ const (
 //
 // An error means that the calendar is incomplete, or [ErrOverBudget].
 func ParseCalendar(ctx context.Context, body []byte, zone *time.Location, domain string, now time.Time) ([]Booking, []string, error) {
+	list, problems, _, err := parseCalendar(ctx, body, zone, domain, now)
+	return list, problems, err
+}
+
+// parseCalendar is ParseCalendar. later reports that the calendar contains bookings after the period, so it will say more when
+// it is read later, although it has not changed.
+func parseCalendar(ctx context.Context, body []byte, zone *time.Location, domain string, now time.Time) (list []Booking, problems []string, later bool, err error) {
 	ctx, stop := context.WithTimeoutCause(ctx, parseTimeout, fmt.Errorf("%w: more than %v to read it", ErrOverBudget, parseTimeout))
 	defer stop()
 	events, err := splitEvents(body)
 	if err != nil {
-		return nil, nil, fmt.Errorf("channel: %w", err)
+		return nil, nil, false, fmt.Errorf("channel: %w", err)
 	}
 	p := parser{ctx: ctx, zone: zone, suffix: "@" + strings.ToLower(domain), from: now.Add(-importPast), to: now.Add(importHorizon), bookings: map[string]entry{}, zones: map[string]*time.Location{}}
 	var overrides []ical.Event
 	for _, lines := range events {
 		if err := p.spent(); err != nil {
-			return nil, nil, fmt.Errorf("channel: %w", err)
+			return nil, nil, false, fmt.Errorf("channel: %w", err)
 		}
 		e, err := decodeEvent(lines)
 		if err != nil {
@@ -69,16 +76,16 @@ func ParseCalendar(ctx context.Context, body []byte, zone *time.Location, domain
 		p.event(e)
 	}
 	if err := p.spent(); err != nil {
-		return nil, nil, fmt.Errorf("channel: %w", err)
+		return nil, nil, false, fmt.Errorf("channel: %w", err)
 	}
-	list := make([]Booking, 0, len(p.bookings))
+	list = make([]Booking, 0, len(p.bookings))
 	for _, id := range p.order {
 		b := p.bookings[id].Booking
 		if b.Cancelled || b.End.After(b.Start) && b.End.After(p.from) && b.Start.Before(p.to) {
 			list = append(list, b)
 		}
 	}
-	return list, p.problems, nil
+	return list, p.problems, p.later, nil
 }
 
 var errMalformed = errors.New("malformed entry")
@@ -126,6 +133,7 @@ type parser struct {
 	bookings map[string]entry
 	order    []string
 	problems []string
+	later    bool                      // some bookings begin after the period
 	zones    map[string]*time.Location // by TZID; loading one reads a file
 
 	recurring, dateCount, steps int // spent of the budget
@@ -172,10 +180,18 @@ func (p *parser) keep(b entry) {
 	if !twice {
 		p.order = append(p.order, b.ExternalID)
 	}
+	p.within(b.Start)
 	if !b.Start.IsZero() {
 		b.Start, b.End = outwards(b.Start, b.End, p.zone)
 	}
 	p.bookings[b.ExternalID] = b
+}
+
+// within reports whether a booking begins before the end of the period.
+func (p *parser) within(start time.Time) bool {
+	before := start.Before(p.to)
+	p.later = p.later || !before
+	return before
 }
 
 func (p *parser) event(e ical.Event) {

@@ -22,7 +22,7 @@ func (p *parser) recur(e ical.Event, start time.Time, length time.Duration) ([]t
 	if err != nil {
 		return nil, err
 	}
-	touches := func(at time.Time) bool { return at.Add(length).After(p.from) && at.Before(p.to) }
+	touches := func(at time.Time) bool { return p.within(at) && at.Add(length).After(p.from) }
 	starts := []time.Time{}
 	if touches(start) {
 		starts = append(starts, start)
@@ -44,7 +44,7 @@ func (p *parser) recur(e ical.Event, start time.Time, length time.Duration) ([]t
 		next := rule.Iterator()
 		for {
 			at, ok := next()
-			if !ok || !at.Before(p.to) {
+			if !ok || !p.within(at) {
 				break
 			}
 			if err := p.spend(&p.steps, 1, maxSteps, "steps of recurrence rules"); err != nil {
