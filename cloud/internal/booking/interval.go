@@ -91,10 +91,15 @@ func (i Interval) Occupied(margin time.Duration) Interval {
 // StoredEnd returns the end as the interface's answers show it: the start of the last slot (docs/specification.md, Time 2).
 func (i Interval) StoredEnd() time.Time { return i.End.Add(-SlotLength) }
 
+// LastMark returns the last ten-minute mark of a zone that is not after now.
+func LastMark(now time.Time, zone *time.Location) time.Time {
+	local := now.In(zone).Truncate(time.Minute)
+	return local.Add(-time.Duration(local.Minute()%10) * time.Minute)
+}
+
 // NextMark returns the first ten-minute mark of a zone after now.
 func NextMark(now time.Time, zone *time.Location) time.Time {
-	local := now.In(zone).Truncate(time.Minute)
-	return local.Add(SlotLength - time.Duration(local.Minute()%10)*time.Minute)
+	return LastMark(now, zone).Add(SlotLength)
 }
 
 // Divide divides an interval into adjacent parts. Each keeps its length, the last one takes up the difference; if less time is

@@ -49,8 +49,7 @@ func branchNow(b booking.Branch, occupied map[booking.RoomID][]booking.Interval,
 	if view.Today.Status != booking.Available {
 		return view
 	}
-	local := now.In(b.Zone).Truncate(time.Minute)
-	current := local.Add(-time.Duration(local.Minute()%10) * time.Minute)
+	current := booking.LastMark(now, b.Zone)
 	for start := current; booking.DateOf(start, b.Zone) == today; start = start.Add(booking.SlotLength) {
 		for _, room := range b.Rooms {
 			stay := booking.Interval{Start: start, End: start.Add(b.PriceAt(room, start).Shortest())}

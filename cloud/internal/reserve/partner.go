@@ -112,7 +112,7 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 	if !ok {
 		return ErrNoRoom
 	}
-	times := wholeSlots(b.Start, b.End)
+	times := wholeSlots(b.Start, b.End, branch.Zone)
 	known.Interval = times
 	current := booking.Reservation{}
 	if known.Reservation != 0 {
@@ -205,10 +205,7 @@ func (s *Service) movePartner(ctx context.Context, tx pgx.Tx, r booking.Reservat
 	return c.renotifyGuest(r, notify.ReservationMoved, nil)
 }
 
-// wholeSlots widens a time to whole slots. Truncation in UTC is correct because the UTC offset of every branch's time zone
-// is a whole number of slots.
-func wholeSlots(start, end time.Time) booking.Interval {
-	return booking.Interval{
-		Start: start.UTC().Truncate(booking.SlotLength), End: end.UTC().Add(booking.SlotLength - 1).Truncate(booking.SlotLength),
-	}
+// wholeSlots widens a time to whole slots of the branch.
+func wholeSlots(start, end time.Time, zone *time.Location) booking.Interval {
+	return booking.Interval{Start: booking.LastMark(start, zone).UTC(), End: booking.NextMark(end.Add(-1), zone).UTC()}
 }
