@@ -84,7 +84,19 @@ func (s *Service) importCalendar(ctx context.Context, listing postgres.Listing) 
 	if err := postgres.CountMissed(ctx, s.DB.Pool, listing.ID, plan.Seen, plan.Miss, now); err != nil {
 		return err
 	}
-	return postgres.EndFetch(ctx, s.DB.Pool, listing.ID, postgres.Fetch{ETag: plan.Cursor.ETag, Since: plan.Cursor.LastModified}, now)
+	read := postgres.Fetch{ETag: plan.Cursor.ETag, Since: plan.Cursor.LastModified, Unreliable: unreliable(pulled, plan)}
+	return postgres.EndFetch(ctx, s.DB.Pool, listing.ID, read, now)
+}
+
+// unreliable says why a calendar that was read may lack bookings that the partner has sold; empty: it is complete.
+func unreliable(pulled channel.Pulled, plan channel.Plan) string {
+	switch {
+	case len(pulled.Problems) > 0:
+		return fmt.Sprintf("%d entries could not be read, such as %s", len(pulled.Problems), pulled.Problems[0])
+	case plan.Suspicious:
+		return "most bookings are missing at once; none of them was cancelled"
+	}
+	return ""
 }
 
 // carryOut applies the changes, those that free a time before those that occupy one.
@@ -137,7 +149,7 @@ func (s *Service) Calendar(ctx context.Context, listing postgres.Listing) (chann
 		return channel.Calendar{}, err
 	}
 	now := s.DB.Now()
-	span := booking.Interval{Start: now.Add(-exportPast).Truncate(booking.SlotLength), End: now.Add(exportFuture).Truncate(booking.SlotLength)}
+	span := booking.Interval{Start: booking.LastMark(now.Add(-exportPast), branch.Zone), End: booking.LastMark(now.Add(exportFuture), branch.Zone)}
 	calendar := channel.Calendar{Name: branch.NameKo + " " + itoa(listing.RoomNo), Domain: s.Domain}
 	room, ok := branch.Room(listing.RoomNo)
 	if ok && !room.Enabled {
@@ -156,7 +168,9 @@ func (s *Service) Calendar(ctx context.Context, listing postgres.Listing) (chann
 	closed := append(branch.Schedule.ClosedSlots(span, branch.Zone), branch.Schedule.BreakSlots(span, branch.Zone)...)
 	for _, i := range mergeSlots(closed) {
 		// The start is the revision too, so the same closed hours produce the same entry on every read.
-		calendar.Busy = append(calendar.Busy, channel.Busy{ID: "closed-" + i.Start.UTC().Format("200601021504"), Start: i.Start, End: i.End, Modified: i.Start})
+		// Other hours are another entry: an entry with the same revision must not change its times.
+		id := "closed-" + i.Start.UTC().Format("200601021504") + "-" + i.End.UTC().Format("200601021504")
+		calendar.Busy = append(calendar.Busy, channel.Busy{ID: id, Start: i.Start, End: i.End, Modified: i.Start})
 	}
 	return calendar, nil
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,17 +90,18 @@ func BeginFetch(ctx context.Context, q Querier, listing int, now time.Time) erro
 type Fetch struct {
 	ETag, Since string // stored only if there was no problem
 	Problem     string
-	Quarantine  bool // the calendar must be read less often
+	Unreliable  string // why the calendar, which was read, may lack bookings; shown to administrators like a problem
+	Quarantine  bool   // the calendar must be read less often
 }
 
 // EndFetch records the outcome of reading a calendar. A feed in quarantine raises an alert, which a successful read ends.
 func EndFetch(ctx context.Context, q Querier, listing int, f Fetch, now time.Time) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`
-		update channel_listing set fetched_at = $5, fetch_error = $4, feed_unfinished = 0,
+		update channel_listing set fetched_at = $5, fetch_error = $7, feed_unfinished = 0,
 		       feed_quarantined_at = case when $6 then coalesce(feed_quarantined_at, $5) end,
 		       feed_etag = case when $4 = '' then $2 else feed_etag end, feed_modified = case when $4 = '' then $3 else feed_modified end
-		where id = $1`, listing, f.ETag, f.Since, f.Problem, now, f.Quarantine)
+		where id = $1`, listing, f.ETag, f.Since, f.Problem, now, f.Quarantine, cmp.Or(f.Problem, f.Unreliable))
 	switch {
 	case f.Quarantine:
 		batch.Queue(fmt.Sprintf(feedAlert, "channel_listing", "true"), listing, now)
