@@ -2560,7 +2560,9 @@ type RoomSettings struct {
 
 // RoomToClean defines model for RoomToClean.
 type RoomToClean struct {
-	Branch      string     `json:"branch"`
+	Branch string `json:"branch"`
+
+	// EndedAt The end of the last stay, or the last entry of guests whose stay was then cancelled or moved.
 	EndedAt     time.Time  `json:"endedAt"`
 	Machine     string     `json:"machine"`
 	NextArrival *time.Time `json:"nextArrival"`
@@ -4458,7 +4460,7 @@ type ClientInterface interface {
 	// Corresponds with GET /v2/admin/branches/{branch}/timeline (the `Timeline` operationId).
 	Timeline(ctx context.Context, branch BranchCode, params *TimelineParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListCleaning The rooms whose last stay has ended and that were not cleaned since, between stays only. Those that are needed next come first.
+	// ListCleaning The rooms that were used and not cleaned since, between stays only. Those that are needed next come first.
 	//
 	// Corresponds with GET /v2/admin/cleaning (the `ListCleaning` operationId).
 	ListCleaning(ctx context.Context, params *ListCleaningParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6976,7 +6978,7 @@ func (c *Client) Timeline(ctx context.Context, branch BranchCode, params *Timeli
 	return c.Client.Do(req)
 }
 
-// ListCleaning The rooms whose last stay has ended and that were not cleaned since, between stays only. Those that are needed next come first.
+// ListCleaning The rooms that were used and not cleaned since, between stays only. Those that are needed next come first.
 //
 // Corresponds with GET /v2/admin/cleaning (the `ListCleaning` operationId).
 func (c *Client) ListCleaning(ctx context.Context, params *ListCleaningParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -17229,7 +17231,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/admin/branches/{branch}/timeline (the `Timeline` operationId).
 	TimelineWithResponse(ctx context.Context, branch BranchCode, params *TimelineParams, reqEditors ...RequestEditorFn) (*TimelineResponse, error)
 
-	// ListCleaningWithResponse The rooms whose last stay has ended and that were not cleaned since, between stays only. Those that are needed next come first.
+	// ListCleaningWithResponse The rooms that were used and not cleaned since, between stays only. Those that are needed next come first.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -23432,7 +23434,7 @@ func (c *ClientWithResponses) TimelineWithResponse(ctx context.Context, branch B
 	return ParseTimelineResponse(rsp)
 }
 
-// ListCleaningWithResponse The rooms whose last stay has ended and that were not cleaned since, between stays only. Those that are needed next come first.
+// ListCleaningWithResponse The rooms that were used and not cleaned since, between stays only. Those that are needed next come first.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "48bf864b03351f66c7e16be4b4608c55ade548f308cf225f35d46666b28d7a1a"
+const Contract = "684ce0c30611d9efe425489b0a9a9ae24ac3755b1ec1ddab9418fc8766fb11f8"

@@ -108,3 +108,55 @@ func TestCleaning(t *testing.T) {
 		}
 	}
 }
+
+// TestCleaningAfterChangedStay: guests leave a room to clean, too, whose stay is moved or cancelled after they have entered.
+func TestCleaningAfterChangedStay(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := newCast(t, s)
+	waitOnline(t, connectAgent(t, s, "gangnam", protocol.Inventory{}))
+	id, key := c.running(t)
+	toClean := func(when, want string) {
+		t.Helper()
+		var answer struct {
+			Rooms []struct{ RoomNo, EndedAt string }
+		}
+		c.Cleaner.Get("/v2/admin/cleaning").OK(t).Into(t, &answer)
+		var rooms []string
+		for _, r := range answer.Rooms {
+			rooms = append(rooms, r.RoomNo)
+		}
+		if got := strings.Join(rooms, " "); got != want {
+			t.Errorf("%s: rooms %q are to be cleaned, want %q", when, got, want)
+		}
+	}
+	enter := func() {
+		t.Helper()
+		press(c.Nobody, key).OK(t)
+		eventually(t, "the door is open", func() bool {
+			return only(t, s, `select count(*)::text from door_request where finished_at is null and $1`, true) == "0"
+		})
+	}
+	move := func(room string) {
+		t.Helper()
+		c.Manager.Put("/admin/reservation/"+id, map[string]any{
+			"room": room, "startDateTime": wire(c.start), "endDateTime": wire(c.start.Add(time.Hour)), "reason": "에어컨 고장"}).OK(t)
+	}
+	move("2")
+	toClean("moved before anybody entered", "")
+	enter()
+	toClean("during the stay", "")
+	move("3")
+	toClean("moved after the guests had entered", "2")
+	photo := map[string]string{"data": base64.StdEncoding.EncodeToString(jpegOf(t, 800, 600))}
+	s.Clock.Advance(time.Minute)
+	c.Cleaner.Post("/v2/admin/cleaning/gangnam/2/done", photo).OK(t)
+	toClean("cleaned", "")
+	var record struct{ Cleaned *struct{ By string } }
+	if c.Manager.Get("/v2/admin/reservations/"+id).OK(t).Into(t, &record); record.Cleaned == nil {
+		t.Error("the photo is not in the record of the stay")
+	}
+	enter()
+	c.Manager.Delete("/admin/reservation/"+id+"?bookingStatus=paid", nil).OK(t)
+	toClean("cancelled after the guests had entered", "3")
+}

@@ -11,7 +11,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// RoomToClean is a room whose last stay has ended and that was not cleaned since.
+// RoomToClean is a room that was used and not cleaned since. EndedAt is the end of its last stay, or the last entry of guests whose
+// stay was cancelled or moved.
 type RoomToClean struct {
 	Branch  string // code
 	RoomNo  int
@@ -20,19 +21,37 @@ type RoomToClean struct {
 	Next    *time.Time // start of the next reservation; nil: none
 }
 
-// cleaningSpan is how long after the end of a stay a room is still listed.
+// cleaningSpan is how long after the start of a stay its room is still listed.
 const cleaningSpan = 3 * 24 * time.Hour
 
-// RoomsToClean returns the rooms of branches that are to be cleaned and between stays, those that are needed next first. nil
-// is every branch.
+// roomUses are the uses of room m that are over at $2, and began within $3: its stays that have ended, and the last entry of
+// guests whose stay was cancelled or moved to another room after they had entered.
+const roomUses = `(
+	select r.id, ` + stayEnd + ` as until from reservation r
+	where r.branch_id = m.branch_id and r.room_id = m.id and r.state = 'DONE' and r.extends is null
+	  and r.start_at > $2::timestamptz - $3::interval and ` + stayEnd + ` <= $2
+	union all
+	select gone.id, max(entry.at) from (
+		select id from reservation where branch_id = m.branch_id and state = 'CANCELED' and method is not null
+		  and start_at > $2::timestamptz - $3::interval and start_at < $2::timestamptz + interval '1 day'
+		union all
+		select id from reservation where branch_id = m.branch_id and state = 'DONE' and room_id <> m.id
+		  and start_at > $2::timestamptz - $3::interval and start_at < $2::timestamptz + interval '1 day'
+		  and id in (select reservation_id from reservation_move where at > $2::timestamptz - $3::interval)
+	) gone cross join lateral (
+		select d.finished_at as at from door_request d where d.reservation_id = gone.id and d.device = 'room_' || m.no and d.state = 'SUCCESS'
+		union all
+		select p.at from pass_entry p where p.reservation_id = gone.id and p.device = 'room_' || m.no and p.outcome = 'opened'
+	) entry
+	where entry.at <= $2 group by gone.id)`
+
+// RoomsToClean returns the rooms of branches that were used since they were cleaned and are between stays, those that are needed
+// next first. nil is every branch.
 func RoomsToClean(ctx context.Context, q Querier, branches []string, now time.Time) ([]RoomToClean, error) {
 	rows, err := q.Query(ctx, `
 		select b.code, m.no, m.machine, last.until, next.at
 		from branch b join room m on m.branch_id = b.id left join room_cleaning c on c.room_id = m.id
-		cross join lateral (
-			select max(`+stayEnd+`) as until from reservation r
-			where r.branch_id = b.id and r.room_id = m.id and r.state = 'DONE' and r.start_at > $2::timestamptz - $3::interval
-			  and `+stayEnd+` <= $2) last
+		cross join lateral (select max(until) as until from `+roomUses+` used) last
 		left join lateral (
 			select min(r.start_at) as at from reservation r
 			where r.branch_id = b.id and r.room_id = m.id and r.start_at > $2 and r.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE')) next on true
@@ -66,18 +85,16 @@ type CleaningPhoto struct {
 	Data    []byte // JPEG
 }
 
-// PutCleaningPhoto stores a photo of a room with its last stay that has ended, and reports whether there is such a stay. A
-// later photo replaces it.
+// PutCleaningPhoto stores a photo of a room with the last stay that used it, and reports whether there is such a stay. A later
+// photo replaces it.
 func PutCleaningPhoto(ctx context.Context, q Querier, room booking.RoomID, p CleaningPhoto) (stored bool, err error) {
 	tag, err := q.Exec(ctx, `
 		insert into cleaning_photo (reservation_id, taken_at, taken_by, data)
-		select r.id, $2, $3, $4 from reservation r
-		where r.room_id = $1 and r.state = 'DONE' and r.extends is null
-		  and r.start_at > $2::timestamptz - $5::interval and `+stayEnd+` <= $2
-		order by `+stayEnd+` desc limit 1
+		select used.id, $2, $4, $5 from room m cross join lateral `+roomUses+` used
+		where m.id = $1 order by used.until desc limit 1
 		on conflict (reservation_id) do update
 		set taken_at = excluded.taken_at, taken_by = excluded.taken_by, data = excluded.data`,
-		room, p.TakenAt, p.TakenBy, p.Data, cleaningSpan)
+		room, p.TakenAt, cleaningSpan, p.TakenBy, p.Data)
 	return tag.RowsAffected() > 0, err
 }
 
