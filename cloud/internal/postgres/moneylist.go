@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,37 +32,44 @@ type PaidReservation struct {
 	Received, Returned int // won
 }
 
+// paidAtOnce is how many payments EachPaid reads at once.
+const paidAtOnce = 1000
+
 // EachPaid calls do for each payment, oldest first. A payment without an entry in the books, from before there were books, counts
-// by its state.
+// by its state. No connection is in use while do runs: it may wait for a client that reads slowly.
 func EachPaid(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, do func(PaidReservation) error) error {
-	moved, err := movedMoney(ctx, q, branch, span)
-	if err != nil {
-		return err
-	}
-	rows, err := q.Query(ctx, selectReservation+wherePaid+`order by coalesce(r.paid_at, r.created_at), r.id`, branch, span.Start, span.End)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		r, err := scanReservation(rows)
+	after := booking.Reservation{CreatedAt: span.Start}
+	for {
+		page, err := manyReservations(ctx, q, wherePaid+`and (coalesce(r.paid_at, r.created_at), r.id) > ($4, $5)
+			order by coalesce(r.paid_at, r.created_at), r.id limit $6`,
+			branch, span.Start, span.End, cmp.Or(after.PaidAt, after.CreatedAt), after.ID, paidAtOnce)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		moved, err := movedMoney(ctx, q, page)
 		if err != nil {
 			return err
 		}
-		if err := do(moved.of(r)); err != nil {
-			return err
+		for _, r := range page {
+			if err := do(moved.of(r)); err != nil {
+				return err
+			}
 		}
+		after = page[len(page)-1]
 	}
-	return rows.Err()
 }
 
 // movements are the won that the books have per reservation: received and returned.
 type movements map[booking.ReservationID][2]int
 
-func movedMoney(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval) (movements, error) {
+func movedMoney(ctx context.Context, q Querier, of []booking.Reservation) (movements, error) {
+	ids := make([]booking.ReservationID, len(of))
+	for i, r := range of {
+		ids[i] = r.ID
+	}
 	rows, err := q.Query(ctx, `
-		select r.id, coalesce(sum(e.won) filter (where e.won > 0), 0), coalesce(-sum(e.won) filter (where e.won < 0), 0)
-		from reservation r join money_entry e on e.reservation_id = r.id `+wherePaid+`group by r.id`, branch, span.Start, span.End)
+		select reservation_id, coalesce(sum(won) filter (where won > 0), 0), coalesce(-sum(won) filter (where won < 0), 0)
+		from money_entry where reservation_id = any($1) group by reservation_id`, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,8 @@ func (s *Service) timeoutOf(r *http.Request) time.Duration {
 	case strings.HasSuffix(path, "/unlock/subscribe"):
 		return s.settings.Times.DoorResultTimeout + time.Second
 	case path == "/payment/confirm", path == "/payment/cancel", path == "/admin/v2/virtual-accounts",
-		strings.HasPrefix(path, "/admin/reservation"), strings.HasSuffix(path, "/refund"), path == "/v2/admin/proof":
+		strings.HasPrefix(path, "/admin/reservation"), strings.HasSuffix(path, "/refund"), path == "/v2/admin/proof",
+		strings.HasSuffix(path, "/payments.csv"): // its rows are read as fast as the client takes them
 		return paymentTimeout
 	case r.Method == http.MethodPost && (strings.HasSuffix(path, "/photos") || strings.HasSuffix(path, "/arrival")):
 		return photoTimeout

@@ -14,7 +14,8 @@ import (
 )
 
 // PaymentFile is GET /v2/admin/branches/{branch}/payments.csv?yearMonth=: all payments of a month for a spreadsheet, in
-// Korean and in local times. Rows are streamed, so that their number is not limited.
+// Korean and in local times. Rows are streamed, so that their number is not
+// limited, and no connection to the database waits for a slow client.
 func (c *Console) PaymentFile(w http.ResponseWriter, r *http.Request) error {
 	branch, month, err := c.branchMonth(r)
 	if err != nil {
