@@ -218,8 +218,12 @@ func (s *Service) LoginWithPasskey(ctx context.Context, client string, answer []
 	if err != nil {
 		return Principal{}, err
 	}
-	if err := postgres.UsePasskey(ctx, s.DB.Pool, credential.ID, raw, s.DB.Now()); err != nil {
+	used, err := postgres.UsePasskey(ctx, s.DB.Pool, credential.ID, raw, s.DB.Now())
+	if err != nil {
 		return Principal{}, err
+	}
+	if !used {
+		return Principal{}, s.refusePasskey(ctx, errors.New("the passkey was removed while its answer was verified"))
 	}
 	p, err := s.Administrator(ctx, user.WebAuthnName())
 	if err != nil {

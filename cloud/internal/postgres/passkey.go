@@ -74,10 +74,10 @@ func InsertPasskey(ctx context.Context, q Querier, loginID, name string, credent
 	return id, err
 }
 
-// UsePasskey stores the state of a passkey after its use.
-func UsePasskey(ctx context.Context, q Querier, credentialID, credential []byte, now time.Time) error {
-	_, err := q.Exec(ctx, `update passkey set credential = $2, last_used_at = $3 where credential_id = $1`, credentialID, string(credential), now)
-	return err
+// UsePasskey stores the state of a passkey after its use and reports whether it still exists.
+func UsePasskey(ctx context.Context, q Querier, credentialID, credential []byte, now time.Time) (bool, error) {
+	tag, err := q.Exec(ctx, `update passkey set credential = $2, last_used_at = $3 where credential_id = $1`, credentialID, string(credential), now)
+	return tag.RowsAffected() == 1, err
 }
 
 // DeletePasskey deletes a passkey of an administrator and reports whether it existed.
