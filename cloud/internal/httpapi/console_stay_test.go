@@ -37,9 +37,10 @@ func TestStayRecord(t *testing.T) {
 			select gen_random_uuid(), branch_id, id, (select hash from access_key k where k.reservation_id = r.id limit 1), 'customer', $2, $3, '{}', $4, $5, $5
 			from reservation r where id = $1::bigint`, id, kind, device, state, at)
 	}
+	room := "room_1"
 	event := func(kind string, at time.Time) {
 		t.Helper()
-		exec(`insert into door_event (branch_id, device, kind, at) select branch_id, 'room_1', $2, $3 from reservation where id = $1::bigint`, id, kind, at)
+		exec(`insert into door_event (branch_id, device, kind, at) select branch_id, $4, $2, $3 from reservation where id = $1::bigint`, id, kind, at, room)
 	}
 	press("front", "front", "SUCCESS", start.Add(time.Minute))
 	press("room", "room_1", "FAILED", start.Add(2*time.Minute))
@@ -68,5 +69,35 @@ func TestStayRecord(t *testing.T) {
 	event("door-opened", start.Add(65*time.Minute)) // still open
 	if got := read(); got.LeftAt != nil {
 		t.Errorf("while the door is open after the stay: left at %v, want null", got.LeftAt)
+	}
+
+	// The stay was moved. Openings of the first room concern other guests.
+	exec(`update reservation r set room_id = m.id from room m where r.id = $1::bigint and m.branch_id = r.branch_id and m.no = $2`, id, 2)
+	event("door-closed", start.Add(66*time.Minute))
+	if got := read(); got == nil || !got.EnteredAt.Equal(start.Add(3*time.Minute)) || got.LeftAt != nil {
+		t.Errorf("moved, and not entered the other room: %+v, want no time of leaving", got)
+	}
+	room = "room_2"
+	event("door-opened", start.Add(10*time.Minute)) // before the guests were there
+	event("door-closed", start.Add(11*time.Minute))
+	press("room", room, "SUCCESS", start.Add(20*time.Minute))
+	if got := read(); got.LeftAt != nil {
+		t.Errorf("in the other room: left at %v, want null", got.LeftAt)
+	}
+	event("door-opened", start.Add(50*time.Minute))
+	event("door-closed", start.Add(51*time.Minute))
+	if got := read(); got.LeftAt == nil || !got.LeftAt.Equal(start.Add(51*time.Minute)) {
+		t.Errorf("after the stay in the other room: left at %v", got.LeftAt)
+	}
+
+	// It was cancelled during its time. Later openings are those of other guests.
+	exec(`update reservation set state = 'CANCELED', canceled_at = $2 where id = $1::bigint`, id, start.Add(30*time.Minute))
+	if got := read(); got == nil || got.LeftAt != nil {
+		t.Errorf("cancelled: %+v, want no time of leaving", got)
+	}
+	event("door-opened", start.Add(32*time.Minute))
+	event("door-closed", start.Add(33*time.Minute))
+	if got := read(); got.LeftAt == nil || !got.LeftAt.Equal(start.Add(33*time.Minute)) {
+		t.Errorf("after the cancellation: left at %v", got.LeftAt)
 	}
 }
