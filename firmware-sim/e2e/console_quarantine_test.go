@@ -51,6 +51,7 @@ func TestConsoleQuarantine(t *testing.T) {
 	p.press("지금 판매하기")
 	p.see("이 시간을 다시 팔아요")
 	p.wait("the time is free", `!document.querySelector(".block.quarantine, .entry.quarantine")`)
+	again["startDateTime"] = currentSlot().In(time.FixedZone("KST", 9*3600)).Format("200601021504") // the first slot may be over
 	newBrowser(t, s).must("POST", "/reservation", again, nil)
 	p.open("/console/gangnam/audit")
 	p.see("hq 재판매 보류 해제")

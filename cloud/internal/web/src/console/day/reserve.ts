@@ -30,9 +30,13 @@ interface Held {
   start: Minute;
   end: Minute;
   until: number; // ms since 1970
+  id: Promise<string | undefined>; // undefined: not found
 }
 
 const holdLife = 5 * 60_000; // ms, docs/specification.md, Holds 1
+
+/** The release of the last hold. The next one waits for it: another release than its own must not meet it. */
+let released: Promise<unknown> = Promise.resolve();
 
 export function openReserve(branch: Branch, day: Day, wanted: Wanted, refresh: () => void): void {
   const held = signal<Held | null>(null);
@@ -49,27 +53,40 @@ export function openReserve(branch: Branch, day: Day, wanted: Wanted, refresh: (
             }),
       ),
     // Without the release, for example after the session has ended, the hold expires on its own.
-    { onclose: () => void release(branch, held.peek()).then(refresh, () => {}) },
+    {
+      onclose: () => {
+        released = release(held.peek()).then(refresh, () => {});
+      },
+    },
   );
 }
 
 /** A hold as the service takes it. */
-const holdOf = (branch: Branch, { room, start, end }: Omit<Held, "until">): Schemas["HoldRequest"] => ({
+const holdOf = (
+  branch: Branch,
+  { room, start, end }: Pick<Held, "room" | "start" | "end">,
+): Schemas["HoldRequest"] => ({
   branch: branch.branch,
   room: Number(room),
   startDateTime: wire(start),
   endDateTime: wire(end),
 });
 
-/** Releases a hold that is no longer needed, so that it does not block the room for its five minutes. */
-async function release(branch: Branch, held: Held | null): Promise<void> {
+/** The id of the hold that this browser has just taken; the service does not return it. */
+async function idOf(branch: Branch, room: string, start: Minute): Promise<string | undefined> {
+  const there = await fetchDay(branch.branch, dateOf(start));
+  return there.blocks.find((b) => b.room === room && b.start === start && b.kind === "hold" && b.source === "ADMIN")
+    ?.id;
+}
+
+/**
+ * Releases a hold that is no longer needed, so that it does not block the room for its five minutes. It names the hold: another
+ * one may have its time by now.
+ */
+async function release(held: Held | null): Promise<void> {
   if (!held || held.until < clock()) return;
-  const there = await fetchDay(branch.branch, dateOf(held.start));
-  // If another tab has taken the hold of this browser, a guest may hold the time now.
-  const block = there.blocks.find(
-    (b) => b.room === held.room && b.start === held.start && b.kind === "hold" && b.source === "ADMIN",
-  );
-  if (block) await api.delete(`/admin/reservation/${block.id}`, { bookingStatus: "beforePaymentTab" });
+  const id = await held.id;
+  if (id) await api.delete(`/admin/reservation/${id}`, { bookingStatus: "beforePaymentTab" });
 }
 
 function choose(branch: Branch, day: Day, wanted: Wanted, done: (held: Held) => void): Child {
@@ -91,8 +108,10 @@ function choose(branch: Branch, day: Day, wanted: Wanted, done: (held: Held) => 
   const hold = () =>
     run(async () => {
       const { room, start, end } = chosen.peek();
+      await released;
       await api.post("/admin/reservation", holdOf(branch, { room, start, end }));
-      done({ room, start, end, until: clock() + holdLife });
+      const id = idOf(branch, room, start).catch(() => undefined); // then the hold expires
+      done({ room, start, end, until: clock() + holdLife, id });
     });
   return [
     h("p", { class: "hint" }, `${branchName(branch)} · ${dateText(begin - (begin % dayLength))}`),
