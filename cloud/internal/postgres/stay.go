@@ -78,7 +78,14 @@ func MoveStay(ctx context.Context, tx pgx.Tx, stay []booking.Reservation, room b
 // lock of the reservation.
 func LockExchanges(ctx context.Context, tx pgx.Tx, replaced booking.ReservationID) ([]booking.Reservation, error) {
 	return manyReservations(ctx, tx, `
-		where r.replaces = $1 and r.state in ('HOLD', 'CONFIRMING') order by r.id for no key update of r`, replaced)
+		where r.replaces = $1 and r.state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT') order by r.id for no key update of r`, replaced)
+}
+
+// Exchanged reports whether an exchange other than r was confirmed that replaces r, or the reservation that r replaces.
+func Exchanged(ctx context.Context, q Querier, r booking.Reservation) (exchanged bool, err error) {
+	err = q.QueryRow(ctx, `select exists (select from reservation where replaces in ($1, $2) and id <> $1 and paid_at is not null)`,
+		r.ID, null(r.Replaces)).Scan(&exchanged)
+	return exchanged, err
 }
 
 // SetReplacedAccount stores the sealed account to which the refund of a replaced reservation goes.

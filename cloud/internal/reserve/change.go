@@ -60,8 +60,20 @@ func load(ctx context.Context, q postgres.Querier, r booking.Reservation) (rule.
 	if snapshot.Refund, err = currentRefund(ctx, q, r.ID); err != nil {
 		return snapshot, err
 	}
-	snapshot.Anchor, err = anchor(ctx, q, r)
-	return snapshot, err
+	return snapshot, relate(ctx, q, &snapshot)
+}
+
+// relate completes a snapshot with what other reservations mean for it.
+func relate(ctx context.Context, q postgres.Querier, s *rule.Snapshot) (err error) {
+	r := s.Reservation
+	if s.Anchor, err = anchor(ctx, q, r); err != nil {
+		return err
+	}
+	if r.Replaces == 0 && r.State != booking.Canceling && r.State != booking.WaitingForDeposit {
+		return nil // only a reservation that may be confirmed again, or another exchange, depends on it
+	}
+	s.Exchanged, err = postgres.Exchanged(ctx, q, r)
+	return err
 }
 
 // anchor returns the reservation that r extends or replaces; the zero value if there is none.

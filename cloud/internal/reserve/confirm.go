@@ -224,8 +224,7 @@ func (c *change) startConfirm(req ConfirmRequest) error {
 	if !c.now.Before(r.LastUnlock()) {
 		return ErrHoldExpired // the stay is over, so nothing is charged
 	}
-	var err error
-	if c.Anchor, err = anchor(c.ctx, c.tx, r); err != nil {
+	if err := relate(c.ctx, c.tx, &c.Snapshot); err != nil {
 		return err
 	}
 	if c.Obsolete(c.now) {

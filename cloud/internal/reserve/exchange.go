@@ -160,14 +160,20 @@ func (c *change) holdExchange(stay stay, room booking.Room, times booking.Interv
 	return result, postgres.SetReplacedAccount(c.ctx, c.tx, held.ID, sealed)
 }
 
-// giveUpExchanges releases the unpaid exchanges of the stay: the guest has chosen another time.
+// giveUpExchanges releases the unpaid exchanges of the stay, and closes the account of one that waits for its deposit: the guest
+// has chosen another time.
 func (c *change) giveUpExchanges() error {
 	unpaid, err := postgres.LockExchanges(c.ctx, c.tx, c.r().ID)
 	if err != nil {
 		return err
 	}
 	for _, held := range unpaid {
-		if err := c.on(held).giveUp(); err != nil {
+		if held.State == booking.WaitingForDeposit {
+			_, err = c.on(held).cancel(cancellation{by: rule.ByExchange, reason: "예약 변경", soon: true, forced: true})
+		} else {
+			err = c.on(held).giveUp()
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -187,7 +193,8 @@ func (c *change) exchangeAccount(stay stay, account *toss.RefundAccount) ([]byte
 	return nil, nil
 }
 
-// refundReplaced starts the full refund of the stay that a confirmed exchange replaces, unless it has ended already. The
+// refundReplaced starts the full refund of the stay that a confirmed exchange replaces, unless it has ended already, and closes
+// the account of one whose deposit the bank has taken back. If the refund is declined, rule.Fail keeps the stay ended. The
 // exchange is paid, so neither a refund in progress nor a missing account of the old stay may prevent its confirmation.
 func (c *change) refundReplaced() error {
 	if c.r().Replaces == 0 {
@@ -198,7 +205,7 @@ func (c *change) refundReplaced() error {
 		return err
 	}
 	sealed, err := postgres.TakeReplacedAccount(c.ctx, c.tx, c.r().ID)
-	if err != nil || old.State != booking.Done {
+	if err != nil || old.State != booking.Done && old.State != booking.WaitingForDeposit {
 		return err
 	}
 	account, err := c.openAccount(sealed)

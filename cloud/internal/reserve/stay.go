@@ -123,8 +123,8 @@ func (c *change) endWithoutAccount(by string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.end(0); err != nil || part != nil {
-		return err // returnRest refunds the rest
+	if err := c.end(0); err != nil || part != nil || payment.Balance == 0 {
+		return err // returnRest refunds the rest, or parts have returned everything
 	}
 	return c.startLateRefund(toss.Payment{Method: toss.MethodVirtualAccount}, by, payment.Balance)
 }

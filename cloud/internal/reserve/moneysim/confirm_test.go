@@ -78,6 +78,9 @@ func (t *modelService) startConfirm(r *row, req reserve.ConfirmRequest, now time
 	if !now.Before(r.LastUnlock()) {
 		return reserve.ErrHoldExpired
 	}
+	if t.ask(r).snapshot.Obsolete(now) {
+		return reserve.ErrHoldExpired
+	}
 	if !r.Occupies(now) {
 		if booking.CheckStart(r.Interval, now) != nil {
 			return reserve.ErrHoldExpired
@@ -136,18 +139,20 @@ func (t *modelService) follow(ctx context.Context, q question) error {
 
 // release releases the hold of a guest who leaves, or abandons a purchase whose outcome is unknown.
 func (t *modelService) release(r *row) {
-	t.tx("release", func(now time.Time) {
-		switch r.State {
-		case booking.Hold:
-			r.State = booking.Released
-			t.changed(r, "released")
-		case booking.Confirming:
-			if r.order.AbandonedAt.IsZero() {
-				r.order.AbandonedAt = now
-			}
-			t.changed(r, "abandoned")
+	t.tx("release", func(now time.Time) { t.giveUp(r, now) })
+}
+
+func (t *modelService) giveUp(r *row, now time.Time) {
+	switch r.State {
+	case booking.Hold:
+		r.State = booking.Released
+		t.changed(r, "released")
+	case booking.Confirming:
+		if r.order.AbandonedAt.IsZero() {
+			r.order.AbandonedAt = now
 		}
-	})
+		t.changed(r, "abandoned")
+	}
 }
 
 // registerAgain gives a live hold a new order, and reports whether it succeeded.

@@ -10,7 +10,8 @@
 // random operations to the model and to reserve.Service on PostgreSQL, with a provider that gives both the same responses,
 // and compares every row. Which parts of payments were returned is counted where the provider executes a request, each part with an
 // amount of its own, so no sum of the service decides what the books should be. Not modelled are refunds that wait for a second
-// administrator, compensations, refund policies, exchanges and extensions: see TestRandomPartsOfDeposits of package reserve.
+// administrator, compensations and refund policies: see TestRandomPartsOfDeposits of package reserve. Extensions and exchanges of stays are
+// drawn in changes_test.go, which also has the rules that must hold between a stay and its changes (S1 to S4).
 //
 // The package contains only test code:
 //

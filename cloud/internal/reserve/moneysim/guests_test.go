@@ -84,6 +84,7 @@ func (w *world) dashboard(order, method string, r *rand.Rand) {
 		w.note("dashboard: %d won of %s: %d", won, order, recorder.Code)
 		if recorder.Code == http.StatusOK {
 			w.by[order] += won
+			w.asks(order)
 			w.count(what)
 			w.look(order)
 		}

@@ -36,7 +36,7 @@ func TestModelMatchesService(t *testing.T) {
 		b := r.both(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"hold": b.hold, "confirm": b.confirm, "settle": b.settle, "settle due": b.settleDue, "cancel": b.cancel,
-			"callback": b.callback, "retry refund": b.retryRefund, "refund part": b.refundPart, "cancel with a part at the bank": b.cancelWithPart, "time passes": b.pass, "": b.compare,
+			"callback": b.callback, "retry refund": b.retryRefund, "refund part": b.refundPart, "extend": b.extend, "exchange": b.exchange, "cancel with a part at the bank": b.cancelWithPart, "time passes": b.pass, "": b.compare,
 		})
 	})
 }
@@ -106,21 +106,21 @@ func draw(t *rapid.T, what string, r *row, key string, now time.Time) reply {
 		statuses = []string{toss.StatusDone, toss.StatusPartialCanceled, toss.StatusPartialCanceled, toss.StatusPartialCanceled, toss.StatusCanceled}
 	}
 	status := rapid.SampledFrom(statuses).Draw(t, what)
-	p := map[string]any{"paymentKey": key, "orderId": order, "status": status, "totalAmount": price, "balanceAmount": price, "method": "카드",
+	p := map[string]any{"paymentKey": key, "orderId": order, "status": status, "totalAmount": r.Amount, "balanceAmount": r.Amount, "method": "카드",
 		"secret": "secret-" + order}
 	switch status {
 	case toss.StatusCanceled:
 		p["balanceAmount"] = 0
 	case toss.StatusPartialCanceled:
-		returned := min(price, least+rapid.SampledFrom([]int{0, 1000, 2000, 5000, price}).Draw(t, what+" returned"))
-		p["balanceAmount"] = price - returned
+		returned := min(r.Amount, least+rapid.SampledFrom([]int{0, 1000, 2000, 5000, r.Amount}).Draw(t, what+" returned"))
+		p["balanceAmount"] = r.Amount - returned
 		if returned > 0 && rapid.Bool().Draw(t, what+" listed") {
 			p["approvedAt"] = now.Format(time.RFC3339)
 			p["cancels"] = []map[string]any{{"cancelAmount": returned, "transactionKey": fmt.Sprint(order, returned), "canceledAt": now.Format(time.RFC3339)}}
 		}
 	}
 	if rapid.IntRange(0, 11).Draw(t, what+" foreign") == 0 {
-		p["totalAmount"] = price + 1
+		p["totalAmount"] = r.Amount + 1
 	}
 	if status == toss.StatusWaitingForDeposit || rapid.Bool().Draw(t, what+" by account") {
 		p["method"] = toss.MethodVirtualAccount
@@ -245,6 +245,9 @@ func (b *both) some(t *rapid.T) (*row, string) {
 	n := len(b.rows.list) - 1 - rapid.IntRange(0, min(2, len(b.rows.list)-1)).Draw(t, "order")
 	r := b.rows.list[n]
 	key := fmt.Sprintf("pay-%d-%d-%d", b.cases, n, rapid.IntRange(0, 1).Draw(t, "window"))
+	if r.payment != nil && r.payment.PaymentKey != "" && rapid.IntRange(0, 3).Draw(t, "its key") > 0 {
+		key = r.payment.PaymentKey
+	}
 	b.script.confirm, b.script.look, b.script.cancel = draw(t, "confirm", r, key, b.now), draw(t, "look-up", r, key, b.now), draw(t, "cancel", r, key, b.now)
 	return r, key
 }
@@ -268,7 +271,7 @@ func (b *both) confirm(t *rapid.T) {
 	if r.State == booking.Confirming && b.now.Sub(r.payment.AttemptedAt) < watchdogDelay {
 		t.Skip("it would wait for another request")
 	}
-	req := reserve.ConfirmRequest{PaymentKey: key, OrderID: r.OrderID, Amount: price - rapid.IntRange(0, 20).Draw(t, "less")/20}
+	req := reserve.ConfirmRequest{PaymentKey: key, OrderID: r.OrderID, Amount: r.Amount - rapid.IntRange(0, 20).Draw(t, "less")/20}
 	want := b.model.confirm(t.Context(), req)
 	_, got := b.Confirm(t.Context(), req)
 	if want != nil || r.Method != "" { // the model returns no receipt
@@ -318,7 +321,7 @@ func (b *both) retryRefund(t *rapid.T) {
 
 func (b *both) refundPart(t *rapid.T) {
 	r, _ := b.some(t)
-	req := reserve.PartRequest{ID: b.ids[r.OrderID], Amount: rapid.SampledFrom([]int{1000, 1000, 2000, 5000, price, price + 1}).Draw(t, "won"), Reason: "x", By: kim}
+	req := reserve.PartRequest{ID: b.ids[r.OrderID], Amount: rapid.SampledFrom([]int{1000, 1000, 2000, 5000, r.Amount, r.Amount + 1}).Draw(t, "won"), Reason: "x", By: kim}
 	if rapid.IntRange(0, 3).Draw(t, "account") > 0 {
 		req.Account = refundAccount
 	}
@@ -334,21 +337,21 @@ func (b *both) cancelWithPart(t *rapid.T) {
 		t.Skip("the latest order is paid or over")
 	}
 	provider := func(status string, balance int, refund string) reply {
-		return reply{payment: map[string]any{"paymentKey": key, "orderId": r.OrderID, "status": status, "totalAmount": price, "balanceAmount": balance,
+		return reply{payment: map[string]any{"paymentKey": key, "orderId": r.OrderID, "status": status, "totalAmount": r.Amount, "balanceAmount": balance,
 			"method": toss.MethodVirtualAccount, "approvedAt": b.now.Format(time.RFC3339),
 			"virtualAccount": map[string]any{"accountNumber": "1", "bankCode": "20", "refundStatus": refund}}}
 	}
 	const part = 1000
-	b.script.confirm = provider(toss.StatusDone, price, "NONE")
-	req := reserve.ConfirmRequest{PaymentKey: key, OrderID: r.OrderID, Amount: price}
+	b.script.confirm = provider(toss.StatusDone, r.Amount, "NONE")
+	req := reserve.ConfirmRequest{PaymentKey: key, OrderID: r.OrderID, Amount: r.Amount}
 	_, err := b.Confirm(t.Context(), req)
 	sameVerdict(t, "confirm", err, b.model.confirm(t.Context(), req))
-	b.script.cancel = provider(toss.StatusPartialCanceled, price-part, "PENDING")
+	b.script.cancel = provider(toss.StatusPartialCanceled, r.Amount-part, "PENDING")
 	b.script.look = b.script.cancel
 	refund := reserve.PartRequest{ID: b.ids[r.OrderID], Amount: part, Reason: "x", Account: refundAccount, By: kim}
 	_, err = b.RefundPart(t.Context(), refund)
 	sameVerdict(t, "refund part", err, b.model.refundPart(t.Context(), r, part, true))
-	end := provider(toss.StatusPartialCanceled, price-part, rapid.SampledFrom([]string{"COMPLETED", "PARTIAL_FAILED"}).Draw(t, "end of the transfer"))
+	end := provider(toss.StatusPartialCanceled, r.Amount-part, rapid.SampledFrom([]string{"COMPLETED", "PARTIAL_FAILED"}).Draw(t, "end of the transfer"))
 	settle := func() {
 		sameVerdict(t, "settle", b.Settle(t.Context(), b.ids[r.OrderID]), b.model.settle(t.Context(), r))
 		b.compare(t)
@@ -364,7 +367,7 @@ func (b *both) cancelWithPart(t *rapid.T) {
 	b.script.look = end
 	settle()
 	settle() // a rejected part is sent again, or the rest
-	b.script.look = provider(toss.StatusPartialCanceled, price-part, "COMPLETED")
+	b.script.look = provider(toss.StatusPartialCanceled, r.Amount-part, "COMPLETED")
 	settle()
 }
 
@@ -441,7 +444,7 @@ func (b *both) compare(t *rapid.T) {
 
 func (b *both) read(t *rapid.T, order string) state {
 	rows, err := b.db.Pool.Query(t.Context(), `
-		select r.state, coalesce(r.method, ''), r.state = 'DONE' and not r.keys_blocked and exists (select from access_key k where k.reservation_id = r.id and k.revoked_at is null), r.expires_at,
+		select r.state, coalesce(r.method, ''), r.state = 'DONE' and not r.keys_blocked and (r.extends is not null or exists (select from access_key k where k.reservation_id = r.id and k.revoked_at is null)), r.expires_at,
 		       coalesce(p.payment_key, ''), coalesce(p.provider_status, ''), coalesce(p.balance_amount, 0), coalesce(p.attempt, 0), coalesce(p.checks, 0),
 		       coalesce(p.answers, 0), p.check_at, coalesce(f.state, ''), coalesce(f.requested_by, ''), coalesce(f.error_code, ''), coalesce(f.attempt, 0),
 		       coalesce(f.key_revoked, false), f.account is not null, coalesce(f.amount, 0), coalesce(f.keeps_stay, false), coalesce(f.taken, false),

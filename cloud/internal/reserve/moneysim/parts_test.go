@@ -115,28 +115,36 @@ func (r *row) partPending() bool {
 
 // cancelPaid models the cancellation of a paid reservation whose part is open, or of which nothing is left to refund. It reports
 // whether the reservation has ended without a refund of its own.
-func (t *modelService) cancelPaid(r *row, account bool, now time.Time) (ended bool, err error) {
+func (t *modelService) cancelPaid(r *row, c intent, now time.Time) (ended bool, err error) {
 	part, left := r.refund, r.left()
+	deposit := r.Method == booking.VirtualAccount
 	switch {
-	case part != nil && !part.AtBank():
+	case part != nil && !part.AtBank() && !c.forced:
 		return false, reserve.ErrRefundOpen
 	case part == nil && left > 0:
 		return false, nil
-	case left > 0 && r.Method == booking.VirtualAccount && !account:
+	case left > 0 && deposit && !c.account && !c.forced:
 		return false, reserve.ErrAccountRequired
+	case part == nil:
+		t.end(r, 0, now)
+		return true, nil
+	case t.extensionRefunds(r, c):
+		return false, reserve.ErrRefundOpen
 	}
-	if part != nil && account && r.Method == booking.VirtualAccount {
+	won := left
+	switch {
+	case !part.AtBank(): // the balance may still include it
+		won = r.Amount - r.payment.Returned - r.payment.SettledOutside
+	case c.account && deposit:
 		if part.State == money.RefundFailed {
 			r.reopenRefund(false)
 		}
 		part.Rest, part.Account = true, sealed(true)
 		r.scheduleCheck(now)
 	}
-	r.markCanceled()
-	r.sent("canceled")
-	if part != nil {
-		t.changed(r, "canceled with a part at the bank")
-	}
+	t.endExtensions(r, c, now)
+	t.end(r, won, now)
+	t.changed(r, "canceled with a part at the bank")
 	return true, nil
 }
 

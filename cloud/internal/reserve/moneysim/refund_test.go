@@ -13,22 +13,36 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-func (t *modelService) startRefund(r *row, by string, account bool, now time.Time) {
-	account = account && r.State == booking.Done && r.Method == booking.VirtualAccount
+// intent models the type cancellation of package reserve.
+type intent struct {
+	by       string
+	account  bool
+	soon     bool // the queue sends the refund
+	forced   bool // the reservation ends now, and its money follows
+	lookedUp bool // a purchase whose outcome is unknown may be ended
+}
+
+func (t *modelService) startRefund(r *row, c intent, now time.Time) {
+	account := c.account && r.State == booking.Done && r.Method == booking.VirtualAccount
 	won := 0
 	switch {
-	case by == rule.ByAmount:
+	case c.by == rule.ByAmount:
 		won = r.Amount
 	case !r.PaidAt.IsZero():
 		won = r.left()
 	}
-	if err := r.openRefund(money.Refund{By: by, Amount: won, Account: sealed(account)}, cmp.Or(r.DoorlockKey, r.blocked)); err != nil {
+	if err := r.openRefund(money.Refund{By: c.by, Amount: won, Account: sealed(account)}, cmp.Or(r.DoorlockKey, r.blocked)); err != nil {
 		panic(err)
 	}
 	r.refundAt = now
 	r.markCanceling()
-	r.scheduleCheck(now.Add(watchdogDelay))
-	t.changed(r, "refund "+by)
+	at := now.Add(watchdogDelay)
+	if c.soon {
+		at = now
+	}
+	r.scheduleCheck(at)
+	t.changed(r, "refund "+c.by)
+	t.endExtensions(r, c, now)
 }
 
 // cancel models a cancellation by the customer (by is "customer") or by an administrator.
@@ -100,32 +114,9 @@ func (t *modelService) cancelOnce(ctx context.Context, r *row, by string, accoun
 			err = reserve.ErrNotFound
 			return
 		}
-		if r.State == booking.Done && r.payment != nil {
-			if ended, failed := t.cancelPaid(r, account, now); ended || failed != nil {
-				err = failed
-				return
-			}
-		}
-		switch rule.Cancel(r.Reservation, r.payment != nil, account) {
-		case rule.Release:
-			r.State = booking.Released
-		case rule.Pending:
-			switch {
-			case by == "customer" || !reserve.Unclear(r.Reservation, *r.payment, now):
-				err = reserve.ErrPaymentPending
-			case seen == "":
-				err = errUnclear
-			default:
-				t.endUnclear(r, now)
-			}
-		case rule.NeedAccount:
-			err = reserve.ErrAccountRequired
-		case rule.End:
-			r.markCanceled()
-		case rule.Refund:
-			t.startRefund(r, by, account, now)
-			refund = r.refund.ID
-		case rule.Join:
+		var refunding bool
+		refunding, err = t.cancelRow(r, intent{by: by, account: account, lookedUp: seen != ""}, now)
+		if refunding && err == nil && r.refund != nil && !r.refund.KeepsStay {
 			refund = r.refund.ID
 		}
 	})
@@ -133,6 +124,43 @@ func (t *modelService) cancelOnce(ctx context.Context, r *row, by string, accoun
 		return err
 	}
 	return t.runRefund(ctx, r, refund)
+}
+
+// cancelRow cancels a reservation in a transaction, and reports whether a refund is in progress.
+func (t *modelService) cancelRow(r *row, c intent, now time.Time) (refunding bool, err error) {
+	if r.State == booking.Done && !c.account && !c.forced && t.extendedByDeposit(r) {
+		return false, reserve.ErrAccountRequired
+	}
+	if r.State == booking.Done && r.payment != nil {
+		if ended, err := t.cancelPaid(r, c, now); ended || err != nil {
+			return false, err
+		}
+	}
+	switch rule.Cancel(r.Reservation, r.payment != nil, c.account) {
+	case rule.Release:
+		r.State = booking.Released
+	case rule.Pending:
+		switch {
+		case c.by == "customer" || !reserve.Unclear(r.Reservation, *r.payment, now):
+			return false, reserve.ErrPaymentPending
+		case !c.lookedUp:
+			return false, errUnclear
+		}
+		t.endUnclear(r, now)
+	case rule.NeedAccount:
+		return false, reserve.ErrAccountRequired
+	case rule.End:
+		t.end(r, 0, now)
+	case rule.Refund:
+		if t.extensionRefunds(r, c) {
+			return false, reserve.ErrRefundOpen
+		}
+		t.startRefund(r, c, now)
+		return true, nil
+	case rule.Join:
+		return true, nil
+	}
+	return false, nil
 }
 
 // runRefund sends a recorded refund, which another process may settle meanwhile.
@@ -208,7 +236,7 @@ func (t *modelService) retryRefund(ctx context.Context, r *row, account bool) er
 
 // settleOutside models an administrator who returns the money of a failed refund outside the provider.
 func (t *modelService) settleOutside(r *row) (err error) {
-	t.tx("settle outside", func(time.Time) {
+	t.tx("settle outside", func(now time.Time) {
 		f := r.refund
 		if f == nil || f.State != money.RefundFailed {
 			err = reserve.ErrPaymentPending
@@ -229,12 +257,12 @@ func (t *modelService) settleOutside(r *row) (err error) {
 		if f.KeepsStay {
 			r.payment.Returned -= f.Amount
 		}
+		f.Amount = won
 		r.advanceRefund(money.RefundCompleted, "")
 		r.payment.SettledOutside += won
 		r.payment.Answers++
 		if r.State != booking.Canceled {
-			r.markCanceled()
-			r.sent("canceled")
+			t.end(r, won, now)
 		}
 		t.changed(r, "settled outside")
 	})

@@ -31,6 +31,7 @@ type row struct {
 	messages      []message // that the guest has received
 	returned      bool      // a refund with money was opened
 	refundAt      time.Time // when the latest refund was requested
+	account       bool      // of an exchange: the refund account of the old stay is stored
 }
 
 // message is a message about an order.
@@ -184,7 +185,7 @@ func (t *rows) byOrder(order string) *row {
 // free reports whether no reservation other than r occupies its slot.
 func (t *rows) free(r *row) bool {
 	for _, other := range t.list {
-		if other != r && other.Room == r.Room && other.State.Live() && other.Occupied(booking.Margin).Overlaps(r.Occupied(booking.Margin)) {
+		if other != r && other.Room == r.Room && other.State.Live() && other.occupied().Overlaps(r.occupied()) {
 			return false
 		}
 	}
@@ -202,8 +203,13 @@ func (t *rows) set(r *row, to booking.State) error {
 
 // insertHold inserts a hold, or returns nil if the slot is occupied.
 func (t *rows) insertHold(room booking.RoomID, times booking.Interval, expires, now time.Time) *row {
-	r := &row{Reservation: booking.Reservation{ID: booking.ReservationID(len(t.list) + 1), Room: room, Interval: times, State: booking.Hold,
-		Source: booking.Customer, ExpiresAt: expires}}
+	return t.insert(booking.Reservation{Room: room, Interval: times, ExpiresAt: expires}, now)
+}
+
+// insert inserts a hold, which may extend or replace another reservation.
+func (t *rows) insert(hold booking.Reservation, now time.Time) *row {
+	r := &row{Reservation: hold}
+	r.ID, r.State, r.Source = booking.ReservationID(len(t.list)+1), booking.Hold, booking.Customer
 	t.expireHolds(r, now)
 	if !t.free(r) {
 		return nil
@@ -214,7 +220,7 @@ func (t *rows) insertHold(room booking.RoomID, times booking.Interval, expires, 
 
 func (t *rows) expireHolds(in *row, now time.Time) {
 	for _, r := range t.list {
-		if r != in && r.Room == in.Room && r.State == booking.Hold && !now.Before(r.ExpiresAt) && r.Occupied(booking.Margin).Overlaps(in.Occupied(booking.Margin)) {
+		if r != in && r.Room == in.Room && r.State == booking.Hold && !now.Before(r.ExpiresAt) && r.occupied().Overlaps(in.occupied()) {
 			r.State = booking.Expired
 		}
 	}

@@ -67,7 +67,7 @@ func (t *modelService) settleOnce(ctx context.Context, r *row, due bool) error {
 	case rule.CloseAccount:
 		t.tx("overdue", func(now time.Time) {
 			if r.State == booking.WaitingForDeposit && !now.Before(r.ExpiresAt) {
-				t.startRefund(r, rule.ByOverdue, false, now)
+				t.startRefund(r, intent{by: rule.ByOverdue}, now)
 			}
 		})
 		return errOvertaken

@@ -55,7 +55,14 @@ func (w *world) refundParts(row *row, method string, r *rand.Rand) {
 
 func (w *world) refundPart(row *row, method string, r *rand.Rand) {
 	w.mu.Lock()
-	p := &part{won: 1000*(1+r.IntN(5)) + len(w.parts) + 1}
+	won := 1000*(1+r.IntN(5)) + len(w.parts) + 1
+	w.mu.Unlock()
+	w.refundWon(row, method, won, r)
+}
+
+func (w *world) refundWon(row *row, method string, won int, r *rand.Rand) {
+	p := &part{won: won}
+	w.mu.Lock()
 	w.parts = append(w.parts, p)
 	w.mu.Unlock()
 	account := r.IntN(6) > 0
@@ -120,6 +127,14 @@ func (w *world) checkParts() {
 	}
 }
 
+// settleRest settles what the sweep would settle after the end of a run.
+func (w *world) settleRest() {
+	time.Sleep(5 * time.Minute)
+	for _, r := range w.models[0].unsettled(time.Now()) {
+		w.background(0, "sweep "+r.OrderID, func(ctx context.Context, t *modelService) error { return t.settleDue(ctx, r) })
+	}
+}
+
 // administer ends what is left to an administrator: every failed refund is settled outside the provider, and every account
 // without a deposit that the provider did not close is closed again.
 func (w *world) administer() {
@@ -127,6 +142,7 @@ func (w *world) administer() {
 		if r.refund == nil || r.refund.State != money.RefundFailed {
 			continue
 		}
+		w.asks(r.OrderID)
 		err := w.process(0, "settle outside "+r.OrderID, func(_ context.Context, t *modelService) error { return t.settleOutside(r) })
 		if errors.Is(err, reserve.ErrNothingToRefund) {
 			err = w.process(0, "close "+r.OrderID, func(ctx context.Context, t *modelService) error { return t.retryRefund(ctx, r, false) })

@@ -70,18 +70,17 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 	case rule.WaitOn:
 		r.postponeCheck(earlier(now.Add(depositPoll), r.ExpiresAt))
 	case rule.Drop:
+		won := 0
+		if !p.ApprovedAt.IsZero() {
+			won = max(0, p.CanceledAmount()-before.Payment.Returned)
+		}
 		if rule.AtBank(p.RefundStatus()) != money.RefundCompleted && r.refund == nil {
-			won := 0
-			if !p.ApprovedAt.IsZero() {
-				won = max(0, p.CanceledAmount()-before.Payment.Returned)
-			}
 			if err := r.openRefund(money.Refund{By: rule.ByProvider, Amount: won}, "revoked"); err != nil {
 				return err
 			}
 			t.bank(r, before, a, now)
 		}
-		r.markCanceled()
-		r.sent("canceled")
+		t.end(r, won, now)
 	case rule.Stay, rule.Partial:
 		r.trustKey(now)
 	case rule.Refunded:
@@ -89,10 +88,15 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 			return postgres.ErrNoRefund
 		}
 		r.returned = r.returned && !p.ApprovedAt.IsZero()
-		r.refund.Amount = r.refundedNow(p)
-		r.markCanceled()
-		r.sent("canceled")
+		won, overdue := r.refundedNow(p), r.refund.By == rule.ByOverdue && r.Extends == 0
+		r.refund.Amount = won
 		t.bank(r, before, a, now)
+		if overdue {
+			r.markCanceled()
+			r.sent("canceled")
+			break
+		}
+		t.end(r, won, now)
 	case rule.Follow:
 		if r.refund.State == money.RefundRequested {
 			r.restate(r.refundedNow(p))
@@ -127,7 +131,7 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		r.failRefund(a.declined.Code)
 		return a.declined
 	case rule.ForeignReturn:
-		t.startRefund(r, rule.ByAmount, false, now)
+		t.startRefund(r, intent{by: rule.ByAmount}, now)
 		return &reserve.PaymentRefused{Code: "INVALID_REQUEST"}
 	case rule.Foreign:
 		return &reserve.PaymentRefused{Code: "INVALID_REQUEST"}
@@ -143,12 +147,14 @@ func (t *modelService) confirmed(r *row, p toss.Payment) error {
 		r.PaidAt = p.ApprovedAt
 	}
 	r.sent("confirmed")
+	t.refundReplaced(r, t.now())
 	r.order.PendingAt = time.Time{}
 	return nil
 }
 
 func (t *modelService) late(r *row, before rule.Snapshot, p toss.Payment, now time.Time) error {
 	r.markCanceled()
+	t.endExtensions(r, byStay, now)
 	won := p.BalanceAmount
 	if p.Status == toss.StatusWaitingForDeposit {
 		won = 0

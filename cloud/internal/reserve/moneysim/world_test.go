@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
@@ -37,6 +38,8 @@ type world struct {
 	charged    map[string]time.Time // by order: the latest charge
 	by         map[string]int       // by order: won that the dashboard returned
 	parts      []*part
+	prices     int             // that newPrice returned
+	ends       map[string]bool // by order: a guest, an administrator, the bank or the dashboard ended it
 	seen       map[string]sandbox.Status
 	notes      []note
 	violations []string
@@ -265,7 +268,7 @@ func (w *world) changed(r *row, what string) {
 		w.count("late " + r.refund.By)
 	}
 	for _, other := range w.rows.list {
-		if other != r && other.Room == r.Room && other.State.Live() && r.State.Live() && other.Occupied(booking.Margin).Overlaps(r.Occupied(booking.Margin)) {
+		if other != r && other.Room == r.Room && other.State.Live() && r.State.Live() && other.occupied().Overlaps(r.occupied()) {
 			w.violation("M8: %s and %s have one slot", r.OrderID, other.OrderID)
 		}
 	}
@@ -339,6 +342,15 @@ func (w *world) close() {
 		if r.payment != nil {
 			outside = r.payment.SettledOutside
 		}
+		recorded := 0
+		for _, f := range r.closed {
+			if f.State == money.RefundCompleted {
+				recorded += f.Amount
+			}
+		}
+		if recorded > r.Amount {
+			w.violation("M6: refunds of %d won are recorded for %s, which cost %d won", recorded, r.OrderID, r.Amount)
+		}
 		switch {
 		case r.State == booking.Done && theirs != r.Amount-w.by[r.OrderID]-returned:
 			w.violation("M2: %s is DONE, %d won were returned in parts, and the provider holds %d won", r.OrderID, returned, theirs)
@@ -349,6 +361,7 @@ func (w *world) close() {
 		}
 	}
 	w.checkParts()
+	w.checkStays()
 	w.checkMessages()
 	w.checkBooks()
 	for _, h := range w.rows.webhooks {
@@ -363,7 +376,7 @@ func (w *world) close() {
 
 func newWorld(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 0x5A1E))
-	w := &world{seed: seed, start: time.Now(), life: [2]int{1, 1}, owners: map[string]string{}, charged: map[string]time.Time{}, by: map[string]int{}, seen: map[string]sandbox.Status{}, counts: map[string]int{}}
+	w := &world{seed: seed, start: time.Now(), life: [2]int{1, 1}, owners: map[string]string{}, charged: map[string]time.Time{}, by: map[string]int{}, ends: map[string]bool{}, seen: map[string]sandbox.Status{}, counts: map[string]int{}}
 	box, err := sandbox.New(sandbox.Options{RefundDelay: time.Minute})
 	if err != nil {
 		panic(err)

@@ -24,6 +24,8 @@ type Snapshot struct {
 	Refund      *money.Refund // the refund that is not closed; nil: none
 	// Anchor is the reservation that this one extends or replaces.
 	Anchor booking.Reservation
+	// Exchanged: a confirmed exchange has replaced this reservation, or another one the reservation that this one replaces.
+	Exchanged bool
 }
 
 // Answer is the provider's statement about a payment: its state, the final refusal of a charge, or the refusal to return
@@ -133,9 +135,12 @@ func (s Snapshot) Useful(now time.Time) bool {
 	return !s.Obsolete(now) && now.Before(stay.LastUnlock()) && stay.End.Sub(now) >= min(minUse, stay.Length()/2)
 }
 
-// Obsolete reports whether an extension has lost the stay that it follows, or the stay that an exchange replaces has begun.
+// Obsolete reports whether an extension has lost the stay that it follows, the stay that an exchange replaces has begun, or
+// the guest has exchanged the stay already.
 func (s Snapshot) Obsolete(now time.Time) bool {
 	switch r, anchor := s.Reservation, s.Anchor; {
+	case s.Exchanged:
+		return true
 	case r.Extends != 0:
 		return anchor.State != booking.Done || anchor.Room != r.Room || anchor.Stay().End.Before(r.Start)
 	case r.Replaces != 0:
@@ -237,7 +242,7 @@ func (s Snapshot) declined(p toss.Payment, now time.Time) Step {
 	switch {
 	case f == nil || f.State != money.RefundRequested:
 		return Stay // another process has ended it
-	case !s.reopens(), f.KeyRevoked && s.Reservation.Extends != 0 && s.Obsolete(now):
+	case !s.reopens(), f.KeyRevoked && (s.Exchanged || s.Reservation.Extends != 0 && s.Obsolete(now)):
 		return Fail
 	case p.Status == toss.StatusDone && f.KeyRevoked:
 		return Restore
@@ -402,7 +407,7 @@ const (
 	ByTooLate   = "system:too-late"  // money for a stay that can no longer be used
 	ByProvider  = "system:provider"  // of a deposit: canceled at the provider, not by us
 	ByStay      = "system:stay"      // of an extension whose stay was changed or has ended
-	ByExchange  = "system:exchange"  // of a reservation that the guest has exchanged
+	ByExchange  = "system:exchange"  // of a reservation that the guest has exchanged, or of an unpaid exchange that another one replaces
 )
 
 // LateBy is the initiator of the refund of late money.
