@@ -173,7 +173,7 @@ func (s *Service) sendRefund(ctx context.Context, q question) error {
 // already been made.
 func (s *Service) unclearRefund(ctx context.Context, q question, cause error) error {
 	payment, err := s.Payments.Payment(ctx, q.keys(), q.Payment.PaymentKey)
-	reading := q.Cancelled(cause, payment, err)
+	reading := q.Cancelled(cause, payment, err, s.now())
 	if q.Refund.Part {
 		reading = rule.PartCancelled(cause, err, q.Refund.Attempt)
 	}

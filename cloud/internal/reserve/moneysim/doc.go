@@ -15,6 +15,6 @@
 //
 // The package contains only test code:
 //
-//	go test ./internal/reserve/moneysim                          # 2,500 seeds; -seeds 5000 for more
+//	go test ./internal/reserve/moneysim                          # 1,250 seeds; -seeds 5000 for more
 //	go test ./internal/reserve/moneysim -run Seeds -seed 17 -v   # one seed, with its trace
 package moneysim

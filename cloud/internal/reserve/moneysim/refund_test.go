@@ -201,7 +201,7 @@ func (t *modelService) sendRefund(ctx context.Context, q question) error {
 	}
 	payment, err := t.payments.Payment(ctx, keys, key)
 	t.step("refund looked up")
-	reading := q.snapshot.Cancelled(cause, payment, err)
+	reading := q.snapshot.Cancelled(cause, payment, err, time.Now())
 	if f.Part {
 		reading = rule.PartCancelled(cause, err, f.Attempt)
 	}

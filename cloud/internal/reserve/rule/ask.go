@@ -92,13 +92,13 @@ const contradictions = 3
 
 // Cancelled reads the reply to the refund in progress, if it was not a plain success. The provider also declines what is done
 // already, so the payment was looked up afterwards.
-func (s Snapshot) Cancelled(cause error, p toss.Payment, lookedUp error) Reading {
+func (s Snapshot) Cancelled(cause error, p toss.Payment, lookedUp error, now time.Time) Reading {
 	switch {
 	case lookedUp != nil, toss.KeyRejected(cause):
 		return AskLater
 	case over(p, time.Time{}):
 		return Act
-	case p.Status == toss.StatusWaitingForDeposit && !s.reopens():
+	case p.Status == toss.StatusWaitingForDeposit && !s.reopens(now):
 		return AskLater // nothing was paid, so there is nothing to refund: the account is closed later, or expires
 	}
 	switch toss.ClassOf(cause) {

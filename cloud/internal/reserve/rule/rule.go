@@ -242,7 +242,7 @@ func (s Snapshot) declined(p toss.Payment, now time.Time) Step {
 	switch {
 	case f == nil || f.State != money.RefundRequested:
 		return Stay // another process has ended it
-	case !s.reopens(), f.KeyRevoked && (s.Exchanged || s.Reservation.Extends != 0 && s.Obsolete(now)):
+	case !s.reopens(now):
 		return Fail
 	case p.Status == toss.StatusDone && f.KeyRevoked:
 		return Restore
@@ -258,9 +258,13 @@ func (s Snapshot) declined(p toss.Payment, now time.Time) Step {
 	return Reopen
 }
 
-// reopens reports whether the reservation continues if its refund is declined. Others have ended, or another amount was paid.
-func (s Snapshot) reopens() bool {
-	return s.Reservation.State == booking.Canceling && s.Refund.By != ByAmount
+// reopens reports whether the reservation continues if its refund is declined. Others have ended, another amount was paid for
+// them, or a confirmed stay has meanwhile been exchanged or lost the stay that it extends.
+func (s Snapshot) reopens(now time.Time) bool {
+	if s.Reservation.State != booking.Canceling || s.Refund.By == ByAmount {
+		return false
+	}
+	return !s.Refund.KeyRevoked || !s.Exchanged && (s.Reservation.Extends == 0 || !s.Obsolete(now))
 }
 
 // captured: the provider holds the money.

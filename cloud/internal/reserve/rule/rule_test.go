@@ -182,10 +182,10 @@ func TestReadings(t *testing.T) {
 		first, third := refund(booking.Canceling, 1), refund(booking.Canceling, 3)
 		for _, status := range []string{toss.StatusDone, toss.StatusWaitingForDeposit, toss.StatusCanceled, toss.StatusExpired, toss.StatusAborted} {
 			p := toss.Payment{Status: status}
-			fmt.Fprintf(&table, "  cancelled, now %s: %s, third attempt: %s, not looked up: %s\n", status, first.Cancelled(cancelErr, p, nil), third.Cancelled(cancelErr, p, nil), first.Cancelled(cancelErr, p, errors.New("reset")))
+			fmt.Fprintf(&table, "  cancelled, now %s: %s, third attempt: %s, not looked up: %s\n", status, first.Cancelled(cancelErr, p, nil, now), third.Cancelled(cancelErr, p, nil, now), first.Cancelled(cancelErr, p, errors.New("reset"), now))
 		}
 		open := toss.Payment{Status: toss.StatusWaitingForDeposit}
-		fmt.Fprintf(&table, "  account of an ended reservation, third attempt: %s\n", refund(booking.Canceled, 3).Cancelled(cancelErr, open, nil))
+		fmt.Fprintf(&table, "  account of an ended reservation, third attempt: %s\n", refund(booking.Canceled, 3).Cancelled(cancelErr, open, nil, now))
 	}
 	read("no error", nil, nil, errors.New("reset"))
 	read("reset", errors.New("reset"), errors.New("reset"), errors.New("reset"))
