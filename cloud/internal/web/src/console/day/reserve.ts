@@ -55,7 +55,7 @@ export function openReserve(branch: Branch, day: Day, wanted: Wanted, refresh: (
     // Without the release, for example after the session has ended, the hold expires on its own.
     {
       onclose: () => {
-        released = release(held.peek()).then(refresh, () => {});
+        released = release(branch, held.peek()).then(refresh, () => {});
       },
     },
   );
@@ -80,13 +80,15 @@ async function idOf(branch: Branch, room: string, start: Minute): Promise<string
 }
 
 /**
- * Releases a hold that is no longer needed, so that it does not block the room for its five minutes. It names the hold: another
- * one may have its time by now.
+ * Releases a hold that is no longer needed, so that it does not block the room for its five minutes. It is named by its id: it may
+ * have ended, for example by a hold of another tab, and a guest may hold its time now.
  */
-async function release(held: Held | null): Promise<void> {
+async function release(branch: Branch, held: Held | null): Promise<void> {
   if (!held || held.until < clock()) return;
   const id = await held.id;
-  if (id) await api.delete(`/admin/reservation/${id}`, { bookingStatus: "beforePaymentTab" });
+  const there = await fetchDay(branch.branch, dateOf(held.start));
+  if (id && there.blocks.some((b) => b.id === id && b.kind === "hold"))
+    await api.delete(`/admin/reservation/${id}`, { bookingStatus: "beforePaymentTab" });
 }
 
 function choose(branch: Branch, day: Day, wanted: Wanted, done: (held: Held) => void): Child {
