@@ -79,13 +79,13 @@ var inputAttacks = []attack{
 				fmt.Fprintf(&b, event(lines), i)
 			}
 			b.WriteString("END:VCALENDAR\r\n")
-			list, problems, err := channel.ParseCalendar(g.Context(), []byte(b.String()), seoul, "yeolda.example", time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
+			list, problems, _, err := channel.ParseCalendar(g.Context(), []byte(b.String()), seoul, "yeolda.example", time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
 			g.held(len(list) <= 2000, "%s: %d bookings", name, len(list))
 			g.held(err != nil || len(problems) > 0, "%s: accepted", name)
 		}
 		ctx, cancel := context.WithCancel(g.Context())
 		cancel()
-		_, _, err := channel.ParseCalendar(ctx, []byte("BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n"), seoul, "yeolda.example", time.Now())
+		_, _, _, err := channel.ParseCalendar(ctx, []byte("BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n"), seoul, "yeolda.example", time.Now())
 		g.held(errors.Is(err, context.Canceled), "parsing after its context ended: %v", err)
 	}},
 	{"A30", "kept-answers-of-strangers", func(g *target) {

@@ -167,7 +167,7 @@ func BenchmarkDoorDuringCalendarBombs(b *testing.B) {
 			for seed := range uint64(*bombs) {
 				body := channeltest.Bomb(seed, s.Clock.Now())
 				began := time.Now()
-				_, _, _ = channel.ParseCalendar(b.Context(), body, seoul, "yeolda.example", s.Clock.Now())
+				_, _, _, _ = channel.ParseCalendar(b.Context(), body, seoul, "yeolda.example", s.Clock.Now())
 				slowest = max(slowest, time.Since(began))
 			}
 		}()

@@ -70,10 +70,10 @@ func TestEncode(t *testing.T) {
 func TestOwnCalendarComesBack(t *testing.T) {
 	t.Parallel()
 	body, _ := calendar().Encode()
-	if list, problems, err := ParseCalendar(t.Context(), body, seoul, ourDomain, now); err != nil || len(list) != 0 || len(problems) != 0 {
+	if list, problems, _, err := ParseCalendar(t.Context(), body, seoul, ourDomain, now); err != nil || len(list) != 0 || len(problems) != 0 {
 		t.Errorf("%+v %v %v", list, problems, err)
 	}
-	list, problems, err := ParseCalendar(t.Context(), body, seoul, "other.example", now)
+	list, problems, _, err := ParseCalendar(t.Context(), body, seoul, "other.example", now)
 	if err != nil || len(list) != 3 || len(problems) != 0 || list[0].ExternalID != "4711@yeolda.example" || !list[0].Start.Equal(at(1)) || !list[0].End.Equal(at(2)) || list[1].Seq != 2 {
 		t.Errorf("%+v %v %v", list, problems, err)
 	}

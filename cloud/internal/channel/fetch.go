@@ -70,7 +70,7 @@ func (c *ICal) Pull(ctx context.Context, f Feed) (Pulled, error) {
 	if body == nil {
 		return Pulled{Unchanged: true, Cursor: f.Cursor}, nil
 	}
-	bookings, problems, later, err := parseCalendar(ctx, body, f.Zone, c.domain, c.now())
+	bookings, problems, later, err := ParseCalendar(ctx, body, f.Zone, c.domain, c.now())
 	if err != nil {
 		return Pulled{}, err
 	}

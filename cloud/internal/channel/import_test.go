@@ -80,7 +80,7 @@ type line struct {
 func TestParseCalendar(t *testing.T) {
 	t.Parallel()
 	for name, body := range inputs(t, "import/*.ics") {
-		list, problems, err := ParseCalendar(t.Context(), body, seoul, ourDomain, now)
+		list, problems, _, err := ParseCalendar(t.Context(), body, seoul, ourDomain, now)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -103,7 +103,7 @@ func TestTruncatedCalendarsAreRefused(t *testing.T) {
 	for name, body := range inputs(t, "import/*.ics") {
 		whole := strings.TrimRight(string(body), "\r\n")
 		for cut := range len(whole) {
-			if _, _, err := ParseCalendar(t.Context(), []byte(whole[:cut]), seoul, ourDomain, now); err == nil {
+			if _, _, _, err := ParseCalendar(t.Context(), []byte(whole[:cut]), seoul, ourDomain, now); err == nil {
 				t.Fatalf("%s cut at %d of %d was taken", name, cut, len(whole))
 			}
 		}
@@ -115,7 +115,7 @@ func TestTruncatedCalendarsAreRefused(t *testing.T) {
 		strings.Repeat("BEGIN:VCALENDAR\r\n", 100_000),
 		"BEGIN:VCALENDAR\r\n" + strings.Repeat("BEGIN:VEVENT\r\nEND:VEVENT\r\n", maxEvents+1) + "END:VCALENDAR\r\n",
 	} {
-		if _, _, err := ParseCalendar(t.Context(), []byte(body), seoul, ourDomain, now); err == nil {
+		if _, _, _, err := ParseCalendar(t.Context(), []byte(body), seoul, ourDomain, now); err == nil {
 			t.Errorf("%.60q was taken", body)
 		}
 	}
@@ -134,7 +134,7 @@ func TestCalendarBombs(t *testing.T) {
 		runtime.GC()
 		base, peak := heap(), watchHeap()
 		began := time.Now()
-		list, problems, err := ParseCalendar(t.Context(), body, seoul, ourDomain, now)
+		list, problems, _, err := ParseCalendar(t.Context(), body, seoul, ourDomain, now)
 		slowest = max(slowest, time.Since(began))
 		used := peak() - base
 		largest = max(largest, used)
@@ -175,7 +175,7 @@ func watchHeap() func() uint64 {
 func BenchmarkCalendarBombs(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		body := channeltest.Bomb(uint64(i), now)
-		_, _, _ = ParseCalendar(b.Context(), body, seoul, ourDomain, now)
+		_, _, _, _ = ParseCalendar(b.Context(), body, seoul, ourDomain, now)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestBudgetOfACalendar(t *testing.T) {
 		"too many steps":         repeat(10, "DTSTART:19700101T000000Z", "RRULE:FREQ=DAILY"),
 		"too many excluded days": repeat(1, hour, "RRULE:FREQ=DAILY", strings.Repeat("EXDATE:"+strings.Repeat("20261123T000000Z,", 200)+"20261123T000000Z\r\n", 50)+"SEQUENCE:1"),
 	} {
-		if _, _, err := ParseCalendar(t.Context(), []byte("BEGIN:VCALENDAR\r\n"+body+"END:VCALENDAR\r\n"), seoul, ourDomain, now); !errors.Is(err, ErrOverBudget) {
+		if _, _, _, err := ParseCalendar(t.Context(), []byte("BEGIN:VCALENDAR\r\n"+body+"END:VCALENDAR\r\n"), seoul, ourDomain, now); !errors.Is(err, ErrOverBudget) {
 			t.Errorf("%s: %v, want %v", name, err, ErrOverBudget)
 		}
 	}
@@ -212,7 +212,7 @@ func TestBudgetOfACalendar(t *testing.T) {
 		"long entry":           event(1, "DTSTART:20261123T000000Z", "DURATION:P400D"),
 		"long recurring entry": event(1, "DTSTART:20261123T000000Z", "DURATION:P8D", "RRULE:FREQ=DAILY"),
 	} {
-		list, problems, err := ParseCalendar(t.Context(), []byte("BEGIN:VCALENDAR\r\n"+event(2, hour)+body+"END:VCALENDAR\r\n"), seoul, ourDomain, now)
+		list, problems, _, err := ParseCalendar(t.Context(), []byte("BEGIN:VCALENDAR\r\n"+event(2, hour)+body+"END:VCALENDAR\r\n"), seoul, ourDomain, now)
 		if err != nil || len(problems) != 1 || len(list) != 1 {
 			t.Errorf("%s: %d bookings, problems %v, %v; want one of each", name, len(list), problems, err)
 		}
@@ -224,7 +224,7 @@ func TestParsingIsCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := ParseCalendar(ctx, anHour, seoul, ourDomain, now); !errors.Is(err, context.Canceled) {
+	if _, _, _, err := ParseCalendar(ctx, anHour, seoul, ourDomain, now); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }
@@ -248,7 +248,7 @@ func FuzzParseCalendar(f *testing.F) {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		list, _, err := ParseCalendar(t.Context(), body, seoul, ourDomain, now)
+		list, _, _, err := ParseCalendar(t.Context(), body, seoul, ourDomain, now)
 		if err != nil && list != nil {
 			t.Error("bookings beside an error")
 		}

@@ -128,6 +128,14 @@ func (s *fixture) reads(t *testing.T, from *feed) *partner.Service {
 	return &partner.Service{DB: s.DB, Reserve: verbs, Keys: verbs.Keys, ICal: from, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 }
 
+// importing returns a service that imports calendars instead of the running one, and the feed that it reads.
+func (s *fixture) importing(t *testing.T) (*partner.Service, *feed) {
+	t.Helper()
+	s.leadImports(t)
+	from := &feed{}
+	return s.reads(t, from), from
+}
+
 // The address of a calendar that a program of the last release has written is sealed and read; its plain text stays as long
 // as such a program may need it.
 func TestFeedAddressIsSealed(t *testing.T) {
@@ -262,9 +270,7 @@ func TestFeedQuarantine(t *testing.T) {
 		}
 		return len(feeds) == 1
 	}
-	s.leadImports(t)
-	from := &feed{}
-	service := s.reads(t, from)
+	service, from := s.importing(t)
 	read := func(err error) {
 		t.Helper()
 		from.err = err

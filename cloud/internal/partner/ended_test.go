@@ -19,9 +19,7 @@ func TestEndedBookingsOfACalendarStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	listing := s.calendar(t, 1, "t")
-	s.leadImports(t)
-	from := &feed{}
-	service := s.reads(t, from)
+	service, from := s.importing(t)
 	at := s.start(3)
 	booking := func(id string, hours int) channel.Booking {
 		start := at.Add(time.Duration(hours) * time.Hour)

@@ -52,9 +52,7 @@ func TestUnreliableCalendarIsShown(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	listing := s.calendar(t, 1, "t")
-	s.leadImports(t)
-	from := &feed{}
-	service := s.reads(t, from)
+	service, from := s.importing(t)
 	read := func(want string, pulled channel.Pulled, fails error) {
 		t.Helper()
 		from.pulled, from.err = pulled, fails

@@ -14,7 +14,6 @@ func TestCalendarsFollowTheMarksOfTheBranch(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	listing := s.calendar(t, 1, "the-token")
-	s.leadImports(t)
 	kathmandu, err := time.LoadLocation("Asia/Kathmandu")
 	if err != nil {
 		t.Fatal(err)
@@ -23,8 +22,7 @@ func TestCalendarsFollowTheMarksOfTheBranch(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.admin(t) // the service is up
-	from := &feed{}
-	service := s.reads(t, from)
+	service, from := s.importing(t)
 	y, m, d := s.opened.In(kathmandu).AddDate(0, 0, 2).Date()
 	at := func(hour, minute int) time.Time { return time.Date(y, m, d, hour, minute, 0, 0, kathmandu) }
 	from.pulled = channel.Pulled{Bookings: []channel.Booking{

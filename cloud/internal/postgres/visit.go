@@ -31,7 +31,7 @@ func VisitOf(ctx context.Context, q Querier, id booking.ReservationID, now time.
 		branch booking.BranchID
 		device string
 		end    time.Time
-		here   *time.Time // the first entry into the room to which the stay was moved
+		here   *time.Time // the first entry into the room in which the stay ended
 	)
 	err := q.QueryRow(ctx, `
 		select e.at, e.by, r.branch_id, 'room_' || m.no, least(`+stayEnd+`, r.canceled_at), min(e.at) filter (where e.device = 'room_' || m.no) over ()

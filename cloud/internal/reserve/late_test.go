@@ -9,6 +9,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
@@ -28,18 +29,26 @@ func TestChargedAfterRefusalIsFound(t *testing.T) {
 	s.await(t, order.OrderID, "DONE")
 }
 
+// lateAccount returns an order that ended while its account waits for a deposit, and a replica that has tried to close the account
+// once. The provider answers each attempt with an error.
+func (s *shop) lateAccount(t *testing.T, status int, code string) (order moneytest.Confirm, id int64, replica *reserve.Service) {
+	t.Helper()
+	_, order, _ = s.bought(t, sandbox.MethodVirtualAccount)
+	id = s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: status, Code: code, Times: -1})
+	s.exec(t, `update reservation set state = 'EXPIRED' where id = $1`, id)
+	replica = s.Replica(t)
+	_ = replica.Settle(s.ctx, booking.ReservationID(id)) // the outcome is in the database
+	s.wantState(t, order.OrderID, "CANCELED")
+	return order, id, replica
+}
+
 // TestDepositWhileLateAccountIsClosed: a deposit arrives before the account of an ended order is closed, and the bank rejects its
 // refund. The refund has the amount of the deposit, so an administrator can return it by hand. (Seed 6625 of moneysim.)
 func TestDepositWhileLateAccountIsClosed(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	_, order, _ := s.bought(t, sandbox.MethodVirtualAccount)
-	id := s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
-	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 429, Code: "TOO_MANY_REQUESTS", Times: -1})
-	s.exec(t, `update reservation set state = 'EXPIRED' where id = $1`, id)
-	replica := s.Replica(t)
-	_ = replica.Settle(s.ctx, booking.ReservationID(id)) // the outcome is in the database
-	s.wantState(t, order.OrderID, "CANCELED")
+	order, id, replica := s.lateAccount(t, 429, "TOO_MANY_REQUESTS")
 	if _, err := s.Sandbox.Deposit(order.OrderID); err != nil {
 		t.Fatal(err)
 	}
@@ -76,15 +85,10 @@ func TestUnpaidAccountThatStaysOpen(t *testing.T) {
 		t.Run(map[bool]string{false: "closed later", true: "paid into"}[deposited], func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
-			_, order, _ := s.bought(t, sandbox.MethodVirtualAccount)
-			id := s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
-			s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 403, Code: "NOT_CANCELABLE_PAYMENT", Times: -1})
-			s.exec(t, `update reservation set state = 'EXPIRED' where id = $1`, id)
-			replica := s.Replica(t)
-			for range 5 {
+			order, id, replica := s.lateAccount(t, 403, "NOT_CANCELABLE_PAYMENT")
+			for range 4 {
 				_ = replica.Settle(s.ctx, booking.ReservationID(id)) // the outcome is in the database
 			}
-			s.wantState(t, order.OrderID, "CANCELED")
 			if n := s.count(t, links, id); n != 0 {
 				t.Error("a message about a refund of an account that was never paid into")
 			}
