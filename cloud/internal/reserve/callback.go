@@ -129,8 +129,9 @@ func (s *Service) applyCallback(ctx context.Context, c toss.Event, id booking.Re
 const doubtFor = time.Minute
 
 // doubtKey blocks the key of a confirmed reservation if a callback reports that the money was withdrawn but the provider's
-// answer does not. Look-ups repeat until doubtFor has passed; the reservation follows their results and keeps its slot.
-// A callback that is older than the deposit is ignored.
+// answer does not; for an extension, which has no key of its own, it blocks the time that it adds. Look-ups repeat until
+// doubtFor has passed; the reservation follows their results and keeps its slot. A callback that is older than the deposit is
+// ignored.
 func (s *Service) doubtKey(ctx context.Context, id booking.ReservationID, e toss.Event) error {
 	return s.locked(ctx, id, func(c *change) (err error) {
 		r := c.r()
@@ -138,7 +139,7 @@ func (s *Service) doubtKey(ctx context.Context, id booking.ReservationID, e toss
 			return err
 		}
 		old := !e.CreatedAt().IsZero() && !e.CreatedAt().After(r.PaidAt)
-		if old || !r.HasKey() || c.Callback(e.Status) != rule.BlockDoor {
+		if old || r.KeysBlocked || c.Callback(e.Status) != rule.BlockDoor {
 			return nil
 		}
 		s.Log.WarnContext(ctx, "the provider's callback contradicts its answer: the key is blocked", "order_id", r.OrderID, "callback", e.Status)
@@ -152,7 +153,7 @@ func (s *Service) doubtKey(ctx context.Context, id booking.ReservationID, e toss
 // doubtInterval is the interval between look-ups while a key is blocked.
 const doubtInterval = 5 * time.Second
 
-// trustKey unblocks a blocked key after doubtFor, if the provider's answer has not changed.
+// trustKey unblocks a blocked key or extension after doubtFor, if the provider's answer has not changed.
 func (c *change) trustKey() error {
 	switch {
 	case !c.r().KeysBlocked:
@@ -160,7 +161,10 @@ func (c *change) trustKey() error {
 	case c.now.Before(c.r().BlockedUntil):
 		return postgres.PostponeCheck(c.ctx, c.tx, c.r().ID, c.now.Add(doubtInterval))
 	}
-	return postgres.UnblockKeys(c.ctx, c.tx, c.r().ID)
+	if err := postgres.UnblockKeys(c.ctx, c.tx, c.r().ID); err != nil || c.r().Extends == 0 {
+		return err
+	}
+	return c.issuePass() // the block had shortened the pass of the stay
 }
 
 // settleCallback looks the payment up at the provider. Concurrent callbacks about one order share a look-up; if the shared

@@ -197,6 +197,38 @@ func TestCallbackAheadOfAnswerBlocksTheDoor(t *testing.T) {
 	}
 }
 
+// TestCallbackAheadOfAnswerBlocksTheExtension: an extension has no key of its own, so such a callback takes its time, and that
+// of the extension after it, from the stay for a minute. The key and the PIN open doors until the end of the stay before it.
+func TestCallbackAheadOfAnswerBlocksTheExtension(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	g := s.guest(t, sandbox.MethodCard)
+	end, extended := g.end(), g.end().Add(20*time.Minute)
+	order := g.hold(t, s, end.Add(10*time.Minute))
+	s.pay(t, g.Buyer, order, sandbox.MethodVirtualAccount)
+	s.deposit(t, order.OrderID)
+	s.await(t, order.OrderID, "DONE")
+	g.extend(t, s, extended)
+	s.callback(t, order.OrderID, "CANCELED", s.Clock.Now(), "new")
+	g.wantEnd(t, s, end)
+	s.wantPassEnd(t, g.id, end)
+	s.wantState(t, order.OrderID, "DONE")
+	s.eventually(t, "the extension counts again", func() bool {
+		return s.count(t, `select count(*) from reservation where id = $1 and stay_end = end_at + interval '20 minutes'`, g.id) == 1
+	})
+	g.wantEnd(t, s, extended)
+	s.wantPassEnd(t, g.id, extended)
+}
+
+// wantPassEnd checks that the PIN of a stay opens doors until two minutes before end.
+func (s *shop) wantPassEnd(t *testing.T, id int64, end time.Time) {
+	t.Helper()
+	n := s.count(t, `select count(*) from pass where reservation_id = $1 and ended_at is null and not_after = $2`, id, end.Add(-2*time.Minute))
+	if n != 1 {
+		t.Errorf("the pass does not end with a stay until %s", end)
+	}
+}
+
 // callback sends a deposit callback with the right secret.
 func (s *shop) callback(t *testing.T, order, status string, created time.Time, transaction string) {
 	t.Helper()
