@@ -218,9 +218,12 @@ func (t *rows) insert(hold booking.Reservation, now time.Time) *row {
 	return r
 }
 
+// expireHolds ends the expired holds that may be in the way of a row. Like the service, it allows for a margin of an hour, the
+// longest that a room can have.
 func (t *rows) expireHolds(in *row, now time.Time) {
+	near := booking.Interval{Start: in.Start, End: in.End.Add(time.Hour)}
 	for _, r := range t.list {
-		if r != in && r.Room == in.Room && r.State == booking.Hold && !now.Before(r.ExpiresAt) && r.occupied().Overlaps(in.occupied()) {
+		if r != in && r.Room == in.Room && r.State == booking.Hold && !now.Before(r.ExpiresAt) && r.occupied().Overlaps(near) {
 			r.State = booking.Expired
 		}
 	}
