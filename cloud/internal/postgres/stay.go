@@ -88,6 +88,13 @@ func Exchanged(ctx context.Context, q Querier, r booking.Reservation) (exchanged
 	return exchanged, err
 }
 
+// Doubted reports whether a confirmed extension of the same stay that ends before extension r begins is blocked.
+func Doubted(ctx context.Context, q Querier, r booking.Reservation) (doubted bool, err error) {
+	err = q.QueryRow(ctx, `
+		select exists (select from reservation where extends = $1 and state = 'DONE' and keys_blocked and end_at <= $2)`, r.Extends, r.Start).Scan(&doubted)
+	return doubted, err
+}
+
 // SetReplacedAccount stores the sealed account to which the refund of a replaced reservation goes.
 func SetReplacedAccount(ctx context.Context, tx pgx.Tx, id booking.ReservationID, account []byte) error {
 	_, err := tx.Exec(ctx, `update reservation set replaced_account = $2 where id = $1`, id, account)

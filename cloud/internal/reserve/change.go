@@ -69,6 +69,11 @@ func relate(ctx context.Context, q postgres.Querier, s *rule.Snapshot) (err erro
 	if s.Anchor, err = anchor(ctx, q, r); err != nil {
 		return err
 	}
+	if r.Extends != 0 && s.Anchor.Stay().End.Before(r.Start) {
+		if s.Doubted, err = postgres.Doubted(ctx, q, r); err != nil {
+			return err
+		}
+	}
 	if r.Replaces == 0 && r.State != booking.Canceling && r.State != booking.WaitingForDeposit {
 		return nil // only a reservation that may be confirmed again, or another exchange, depends on it
 	}

@@ -220,6 +220,47 @@ func TestCallbackAheadOfAnswerBlocksTheExtension(t *testing.T) {
 	s.wantPassEnd(t, g.id, extended)
 }
 
+// TestExtensionAfterDoubtedOne: a second extension that is paid while the first one is blocked is confirmed, and counts as soon as
+// the first one does. If the first one is lost instead, both are.
+func TestExtensionAfterDoubtedOne(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprintf("lost %t", lost), func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			g := s.guest(t, sandbox.MethodCard)
+			first := g.hold(t, s, g.end().Add(10*time.Minute))
+			s.pay(t, g.Buyer, first, sandbox.MethodVirtualAccount)
+			s.deposit(t, first.OrderID)
+			s.await(t, first.OrderID, "DONE")
+			second := g.hold(t, s, g.end().Add(20*time.Minute))
+			s.callback(t, first.OrderID, "CANCELED", s.Clock.Now(), "new")
+			g.wantEnd(t, s, g.end())
+			s.pay(t, g.Buyer, second, sandbox.MethodCard)
+			s.wantState(t, second.OrderID, "DONE")
+			g.wantEnd(t, s, g.end())
+			if lost {
+				delivery, err := s.Sandbox.Reverse(first.OrderID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if reply, err := delivery.First(s.ctx); err != nil || reply.Status != 200 {
+					t.Fatalf("callback: %+v, %v", reply, err)
+				}
+				s.wantState(t, first.OrderID, "WAITING_FOR_DEPOSIT")
+				s.Clock.Advance(10 * time.Minute) // no other deposit arrives in time
+				s.await(t, second.OrderID, "CANCELED")
+				g.wantEnd(t, s, g.end())
+				return
+			}
+			s.eventually(t, "both extensions count", func() bool {
+				return s.count(t, `select count(*) from reservation where id = $1 and stay_end = end_at + interval '20 minutes'`, g.id) == 1
+			})
+			s.wantState(t, second.OrderID, "DONE")
+		})
+	}
+}
+
 // wantPassEnd checks that the PIN of a stay opens doors until two minutes before end.
 func (s *shop) wantPassEnd(t *testing.T, id int64, end time.Time) {
 	t.Helper()

@@ -71,7 +71,7 @@ type question struct {
 }
 
 func (t *modelService) ask(r *row) question {
-	q := question{row: r, snapshot: rule.Snapshot{Reservation: t.reservation(r), Order: r.order, Anchor: t.anchor(r), Exchanged: t.exchanged(r)}, callback: t.lastWebhook(r.OrderID)}
+	q := question{row: r, snapshot: rule.Snapshot{Reservation: t.reservation(r), Order: r.order, Anchor: t.anchor(r), Exchanged: t.exchanged(r), Doubted: t.doubted(r)}, callback: t.lastWebhook(r.OrderID)}
 	if r.payment != nil {
 		q.snapshot.Payment = *r.payment
 	}

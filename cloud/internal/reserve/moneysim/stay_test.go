@@ -54,6 +54,11 @@ func (t *rows) reservation(r *row) booking.Reservation {
 	return whole
 }
 
+// doubted models postgres.Doubted.
+func (t *rows) doubted(r *row) bool {
+	return r.Extends != 0 && slices.ContainsFunc(t.extensions(r.Extends), func(e *row) bool { return e.State == booking.Done && e.blocked != "" && !r.Start.Before(e.End) })
+}
+
 // extensions returns the live extensions of a reservation in order of time.
 func (t *rows) extensions(root booking.ReservationID) (list []*row) {
 	for _, r := range t.list {

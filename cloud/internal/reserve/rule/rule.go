@@ -26,6 +26,8 @@ type Snapshot struct {
 	Anchor booking.Reservation
 	// Exchanged: a confirmed exchange has replaced this reservation, or another one the reservation that this one replaces.
 	Exchanged bool
+	// Doubted: another extension before this one is blocked (see BlockDoor). Its time does not count now and may count again.
+	Doubted bool
 }
 
 // Answer is the provider's statement about a payment: its state, the final refusal of a charge, or the refusal to return
@@ -142,7 +144,7 @@ func (s Snapshot) Obsolete(now time.Time) bool {
 	case s.Exchanged:
 		return true
 	case r.Extends != 0:
-		return anchor.State != booking.Done || anchor.Room != r.Room || anchor.Stay().End.Before(r.Start)
+		return anchor.State != booking.Done || anchor.Room != r.Room || anchor.Stay().End.Before(r.Start) && !s.Doubted
 	case r.Replaces != 0:
 		return anchor.State == booking.Done && !now.Before(anchor.Start)
 	}
