@@ -57,8 +57,6 @@ func (c *Clock) Compare(ctx context.Context, pool *pgxpool.Pool) error {
 	if c.alone {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
-	defer cancel()
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("read the database's clock: %w", err)
@@ -76,6 +74,12 @@ func (c *Clock) Compare(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
+func (c *Clock) compareInTime(ctx context.Context, pool *pgxpool.Pool) error {
+	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
+	defer cancel()
+	return c.Compare(ctx, pool)
+}
+
 // Run compares the clocks until ctx is done, and logs when they begin and cease to differ by more than [ClockTolerance].
 func (c *Clock) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	if c.alone {
@@ -84,7 +88,7 @@ func (c *Clock) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) e
 	tick := time.NewTicker(clockInterval)
 	defer tick.Stop()
 	for wrong := false; ; {
-		if err := c.Compare(ctx, pool); err != nil && ctx.Err() == nil {
+		if err := c.compareInTime(ctx, pool); err != nil && ctx.Err() == nil {
 			log.WarnContext(ctx, "the clock is not compared", "error", err)
 		}
 		if ahead := c.Ahead(); wrong != (ahead.Abs() > ClockTolerance) {
