@@ -90,7 +90,7 @@ func (d *doer) Do(r *http.Request) (*http.Response, error) {
 	if wait, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil { // a proxy may send a date
 		rejected.RetryAfter = time.Duration(wait) * time.Second
 	}
-	if json.Unmarshal(body, rejected) != nil { // from a proxy
+	if json.Unmarshal(body, rejected) != nil || rejected.Message == "" { // from a proxy
 		rejected.Message = http.StatusText(answer.StatusCode)
 	}
 	return nil, rejected

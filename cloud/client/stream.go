@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// errForeign is returned for a success that is not the documented one, such as a proxy's 204.
+var errForeign = errors.New("yeolda: the answer has no data")
+
 // DoorOutcome is the result of a request to open a door.
 type DoorOutcome struct {
 	Status       string  `json:"status"`       // SUCCESS or FAILED
@@ -22,6 +25,9 @@ func OpenDoor(ctx context.Context, api *API, press UnlockRequest) (DoorOutcome, 
 	accepted, err := api.UnlockDoorWithResponse(ctx, press)
 	if err != nil {
 		return DoorOutcome{}, err
+	}
+	if accepted.JSON200 == nil {
+		return DoorOutcome{}, errForeign
 	}
 	result, err := api.AwaitDoorWithResponse(ctx, &AwaitDoorParams{RequestID: accepted.JSON200.Data.RequestID, Key: press.Key})
 	if err != nil {
@@ -38,11 +44,17 @@ func OpenDoorAsStaff(ctx context.Context, api *API, branch, room string) (DoorOu
 		if err != nil {
 			return DoorOutcome{}, err
 		}
+		if accepted.JSON200 == nil {
+			return DoorOutcome{}, errForeign
+		}
 		request = accepted.JSON200.Data.RequestID
 	} else {
 		accepted, err := api.AdminUnlockRoomWithResponse(ctx, branch, "room", room)
 		if err != nil {
 			return DoorOutcome{}, err
+		}
+		if accepted.JSON200 == nil {
+			return DoorOutcome{}, errForeign
 		}
 		request = accepted.JSON200.Data.RequestID
 	}
@@ -76,6 +88,9 @@ func Follow(ctx context.Context, api *API, after string, do func(Event) error) e
 		page, err := api.ListEventsWithResponse(ctx, &ListEventsParams{After: &after, Limit: &limit})
 		if err != nil {
 			return err
+		}
+		if page.JSON200 == nil || page.JSON200.Data.Next == "" { // without the place, the next question would begin elsewhere
+			return errForeign
 		}
 		for _, e := range page.JSON200.Data.Events {
 			if err := do(e); err != nil {

@@ -10,7 +10,7 @@ export type Schemas = components["schemas"];
 export class YeoldaError extends Error {
   constructor(
     readonly http: number,
-    /** Such as ResourceConflictException. */
+    /** Such as ResourceConflictException; empty if the answer has no envelope. */
     readonly type: string,
     message: string,
     /** Names the request in the log of the service. */
@@ -40,26 +40,31 @@ export function yeolda(address: string, token = "") {
         request.headers.set("Cookie", [...cookies].map(([name, value]) => `${name}=${value}`).join("; "));
       return request;
     },
-    async onResponse({ response }) {
+    async onResponse({ request, response }) {
       for (const cookie of response.headers.getSetCookie()) {
-        const [, name, value] = /^([^=]*)=([^;]*)/.exec(cookie)!;
+        const [, name, value] = /^([^=;]+)=([^;]*)/.exec(cookie) ?? [];
+        if (!name) continue; // a proxy's: browsers accept a cookie without a name
         if (value) cookies.set(name, value);
         else cookies.delete(name); // its hold or session is over
       }
-      if (response.ok) return;
-      const {
-        errorType = "",
-        message = response.statusText,
-        errorCode = null,
-        data = null,
-      } = await response.json().catch(() => ({}));
+      if (response.ok) {
+        const [type] = (response.headers.get("Content-Type") ?? "").split(";");
+        if (response.status !== 204 && ["", "text/html", "text/plain"].includes(type.trim().toLowerCase()))
+          throw new Error(
+            `the answer of ${new URL(request.url).host} is of type "${type}": it is not a Yeolda service`,
+          );
+        return;
+      }
+      const body: unknown = await response.json().catch(() => null); // of a proxy
+      request.signal.throwIfAborted(); // the caller wants no answer, not even its status
+      const { errorType, message, errorCode, data = null } = (body ?? {}) as Record<string, unknown>;
       const wait = response.headers.get("Retry-After");
       throw new YeoldaError(
         response.status,
-        errorType,
-        message,
+        text(errorType) ?? "",
+        text(message) ?? response.statusText,
         response.headers.get("X-Request-Id"),
-        errorCode,
+        text(errorCode),
         data,
         /^\d+$/.test(wait ?? "") ? Number(wait) : null, // a proxy may send a date
       );
@@ -68,7 +73,14 @@ export function yeolda(address: string, token = "") {
   return api;
 }
 
-/** Returns the data of an answer: `await dataOf(api.GET("/v2/hold"))`. */
+/** Returns the data of an answer: `await dataOf(api.GET("/v2/hold"))`. Throws an Error if the answer has no envelope, such as a file. */
 export async function dataOf<T>(answer: Promise<{ data?: { data?: T } | string }>): Promise<T> {
-  return ((await answer).data as { data: T }).data;
+  const { data: envelope } = await answer;
+  if (typeof envelope !== "object" || !envelope || !("data" in envelope)) throw new Error("the answer has no data");
+  return envelope.data as T;
+}
+
+/** Returns a string as it is, and null for any other value. */
+function text(value: unknown) {
+  return typeof value === "string" ? value : null;
 }
