@@ -162,7 +162,7 @@ func (s *Service) Calendar(ctx context.Context, listing postgres.Listing) (chann
 	}
 	for _, b := range times {
 		calendar.Busy = append(calendar.Busy, channel.Busy{
-			ID: itoa(int(b.ID)), Start: b.Start.Add(-room.Margin()), End: b.End.Add(room.Margin()), Modified: b.ModifiedAt, Sequence: int64(b.Version),
+			ID: itoa(int(b.ID)), Start: b.Start.Add(-b.Margin), End: b.End.Add(b.Margin), Modified: b.ModifiedAt, Sequence: int64(b.Version),
 		})
 	}
 	closed := append(branch.Schedule.ClosedSlots(span, branch.Zone), branch.Schedule.BreakSlots(span, branch.Zone)...)

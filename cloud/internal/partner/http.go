@@ -1,6 +1,7 @@
 package partner
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,7 @@ import (
 // not use the API's envelope.
 func (s *Service) Mount(mux chi.Router) {
 	mux.Get("/ical/{branch}/{room}", s.serveCalendar)
+	mux.Head("/ical/{branch}/{room}", s.serveCalendar)
 	if s.Gateway == nil {
 		return
 	}
@@ -146,7 +148,7 @@ func (s *Service) serveAvailability(w http.ResponseWriter, r *http.Request) {
 	}{listing.ExternalID, len(busy) == 0, busy})
 }
 
-// serveCalendar handles GET /ical/{branch}/{room}.ics?token=.
+// serveCalendar handles GET and HEAD /ical/{branch}/{room}.ics?token=.
 func (s *Service) serveCalendar(w http.ResponseWriter, r *http.Request) {
 	text, isCalendar := strings.CutSuffix(chi.URLParam(r, "room"), ".ics")
 	room, err := strconv.Atoi(text)
@@ -173,12 +175,9 @@ func (s *Service) serveCalendar(w http.ResponseWriter, r *http.Request) {
 	header.Set("ETag", etag)
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Referrer-Policy", "no-referrer")
-	if r.Header.Get("If-None-Match") == etag {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
 	header.Set("Content-Type", channel.CalendarType)
-	_, _ = w.Write(body) //nolint:gosec // a calendar, not HTML; a write fails only if the client disconnected
+	// Without a time: the end of the entry that was changed last would leave an earlier time.
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
 func answer(w http.ResponseWriter, status int, body any) {

@@ -348,6 +348,7 @@ func RetryBlock(ctx context.Context, q Querier, b Block, problem string, next ti
 type BusyTime struct {
 	ID booking.ReservationID
 	booking.Interval
+	Margin     time.Duration // for which the room stays empty after it
 	ModifiedAt time.Time
 	Version    int
 }
@@ -355,14 +356,14 @@ type BusyTime struct {
 // BusyTimes returns the occupied times of a room within a span, in order, without the partner's own bookings.
 func BusyTimes(ctx context.Context, q Querier, room booking.RoomID, span booking.Interval, partner string, now time.Time) ([]BusyTime, error) {
 	rows, err := q.Query(ctx, `
-		select id, start_at, end_at, updated_at, version from reservation
+		select id, start_at, end_at, make_interval(mins => turnover_minutes), updated_at, version from reservation
 		where room_id = $1 and occupied && tstzrange($2, $3) and `+liveStates+` and (state <> 'HOLD' or expires_at > $5)
 		  and not (source = 'PARTNER' and created_by = $4) order by start_at`, room, span.Start, span.End, partner, now)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (b BusyTime, err error) {
-		err = row.Scan(&b.ID, &b.Start, &b.End, &b.ModifiedAt, &b.Version)
+		err = row.Scan(&b.ID, &b.Start, &b.End, &b.Margin, &b.ModifiedAt, &b.Version)
 		return b, err
 	})
 }

@@ -28,7 +28,8 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Type", a.mediaType)
 	header.Set("ETag", a.etag)
 	header.Add("Vary", "Accept-Encoding")
-	if r.Header.Get("If-None-Match") == a.etag {
+	// A cache names several tags, and a proxy that compresses a file makes its tag a weak one.
+	if strings.Contains(strings.Join(r.Header.Values("If-None-Match"), ","), a.etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
