@@ -1,9 +1,11 @@
 package account
 
 import (
+	"context"
 	"slices"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
 // LoginAdmin is the login type of administrators (docs/specification.md, Login 1).
@@ -92,3 +94,7 @@ func (p Principal) Actor() string {
 	}
 	return "customer"
 }
+
+// WithNewSession returns a context in which the store of the sessions creates one. In any other context it changes only sessions that
+// exist, so one that has ended stays ended.
+func WithNewSession(ctx context.Context) context.Context { return postgres.WithNewSession(ctx) }

@@ -21,12 +21,22 @@ func (s Sessions) FindCtx(ctx context.Context, token string) (data []byte, found
 	return data, err == nil, err
 }
 
-// CommitCtx stores a session.
+// creation is the key of a context in which CommitCtx creates a session.
+type creation struct{}
+
+// WithNewSession returns a context in which [Sessions.CommitCtx] creates a session.
+func WithNewSession(ctx context.Context) context.Context {
+	return context.WithValue(ctx, creation{}, true)
+}
+
+// CommitCtx stores a session. Unless the context is one of [WithNewSession], a session that has ended since it was read, here or at
+// another replica, stays ended.
 func (s Sessions) CommitCtx(ctx context.Context, token string, data []byte, expiry time.Time) error {
-	_, err := s.DB.Pool.Exec(ctx, `
-		insert into session (token, data, expires_at) values ($1, $2, $3)
-		on conflict (token) do update set data = excluded.data, expires_at = excluded.expires_at`,
-		token, json.RawMessage(data), expiry)
+	statement := `update session set data = $2, expires_at = $3 where token = $1`
+	if ctx.Value(creation{}) != nil {
+		statement = `insert into session (token, data, expires_at) values ($1, $2, $3)`
+	}
+	_, err := s.DB.Pool.Exec(ctx, statement, token, json.RawMessage(data), expiry)
 	return err
 }
 

@@ -112,7 +112,7 @@ func (m *Manager) Start(w http.ResponseWriter, r *http.Request, p account.Princi
 	} else {
 		m.sessions.Put(ctx, attrLoginID, p.LoginID)
 	}
-	token, _, err := m.sessions.Commit(ctx)
+	token, _, err := m.sessions.Commit(account.WithNewSession(ctx))
 	if err != nil {
 		return err
 	}
