@@ -31,6 +31,9 @@ func (c *verifyCmd) Run(p *program) error {
 	if err != nil {
 		return &config.Problem{Variable: "YEOLDA_ENCRYPTION_KEY", Text: err.Error()}
 	}
+	if c.Guests < 2 {
+		return errors.New("--guests: at least 2 guests contend for a slot")
+	}
 	v := &verifier{ctx: p.ctx, progress: p.err, address: c.URL, branch: c.Branch, guests: c.Guests, mobile: fmt.Sprintf("010%08d", time.Now().UnixMilli()%100_000_000)}
 	if v.sandbox, err = sandboxOf(p, c.URL); err != nil {
 		return err
@@ -68,6 +71,9 @@ func sandboxOf(p *program, address string) (string, error) {
 	site, err := api.ShowSiteWithResponse(p.ctx)
 	if err != nil {
 		return "", err
+	}
+	if site.JSON200 == nil {
+		return "", errProduction
 	}
 	script, err := url.Parse(site.JSON200.Data.Payment.ScriptURL)
 	if err != nil || script.Host == "" || strings.HasSuffix(script.Hostname(), "tosspayments.com") {

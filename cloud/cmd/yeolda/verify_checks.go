@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -60,9 +61,10 @@ func rule(id, text string, checked int, found ...string) proof.Rule {
 // contention lets all guests hold one slot at the same time: exactly one must get it.
 func (v *verifier) contention() (proof.Rule, error) {
 	const id, text = "contention", "of guests who hold one slot at the same time, exactly one gets it"
+	var refused error
 	for range verifySlots {
 		slot := v.next()
-		holders, err := v.contend(slot)
+		holders, last, err := v.contend(slot)
 		if err != nil {
 			return rule(id, text, 0), err
 		}
@@ -73,16 +75,21 @@ func (v *verifier) contention() (proof.Rule, error) {
 		}
 		switch len(holders) {
 		case 0: // it was taken, or the branch is closed
+			refused = last
 		case 1:
 			return rule(id, text, v.guests), nil
 		default:
 			return rule(id, text, v.guests, fmt.Sprintf("%d guests hold room %d at %s", len(holders), slot.Room, slot.StartDateTime)), nil
 		}
 	}
-	return rule(id, text, 0), errors.New("no slot is free")
+	return rule(id, text, 0), noSlot(refused)
 }
 
-func (v *verifier) contend(slot client.HoldRequest) (holders []*client.API, err error) {
+// noSlot names the last answer to a hold: the branch may be unknown, or its holds limited.
+func noSlot(refused error) error { return fmt.Errorf("no slot is free: %w", refused) }
+
+// contend returns the guests who hold the slot, and the last rejection of another one.
+func (v *verifier) contend(slot client.HoldRequest) (holders []*client.API, refused, err error) {
 	var (
 		mu    sync.Mutex
 		group sync.WaitGroup
@@ -99,15 +106,18 @@ func (v *verifier) contend(slot client.HoldRequest) (holders []*client.API, err 
 				holders = append(holders, guest)
 			} else if rejected := new(client.Error); !errors.As(problem, &rejected) || rejected.HTTP >= 500 {
 				err = problem
+			} else {
+				refused = problem
 			}
 		})
 	}
 	group.Wait()
-	return holders, err
+	return holders, refused, err
 }
 
 // order holds a free room, registers the payer and authenticates the payment in the sandbox.
 func (v *verifier) order(method string) (stagedPurchase, error) {
+	var refused error
 	for range verifySlots {
 		guest, err := client.New(v.address, "")
 		if err != nil {
@@ -115,6 +125,7 @@ func (v *verifier) order(method string) (stagedPurchase, error) {
 		}
 		_, err = guest.HoldWithResponse(v.ctx, v.next())
 		if rejected := new(client.Error); errors.As(err, &rejected) && rejected.HTTP < 500 {
+			refused = err
 			continue
 		}
 		if err != nil {
@@ -135,7 +146,7 @@ func (v *verifier) order(method string) (stagedPurchase, error) {
 		p.key = paid.PaymentKey
 		return p, err
 	}
-	return stagedPurchase{}, errors.New("no slot is free")
+	return stagedPurchase{}, noSlot(refused)
 }
 
 func (v *verifier) confirm(p stagedPurchase) error {
@@ -224,7 +235,7 @@ func (v *verifier) lateDeposit() (proof.Rule, error) {
 	fmt.Fprintln(v.progress, "waiting until a virtual account ends, which takes ten minutes unless the deployment has another YEOLDA_DEPOSIT_DUE")
 	ended, err := v.until(func() (bool, error) {
 		receipt, err := p.ShowReceiptWithResponse(v.ctx)
-		if rejected := new(client.Error); errors.As(err, &rejected) && rejected.HTTP < 500 {
+		if rejected := new(client.Error); errors.As(err, &rejected) && !unavailable(err) {
 			return true, nil // the purchase has ended
 		}
 		return err == nil && receipt.JSON200.Data.Status != "WAITING_FOR_DEPOSIT", err
@@ -260,13 +271,24 @@ func (v *verifier) returned(p stagedPurchase, kept int) (bool, error) {
 	})
 }
 
-// until asks again until the answer is true, at most for lateTimeout. A service that is not available is asked again.
+// unavailable reports whether a request may be repeated: the service, or what is in front of it, did not answer it. A replica that is
+// restarted closes connections, and a proxy may limit the questions.
+func unavailable(err error) bool {
+	rejected, network := new(client.Error), new(url.Error)
+	if errors.As(err, &rejected) {
+		return rejected.HTTP >= 500 || rejected.HTTP == http.StatusTooManyRequests
+	}
+	return errors.As(err, &network)
+}
+
+// until asks again until the answer is true, at most for lateTimeout. A service that is not available is asked again; if it still
+// is not at the end, its error is returned.
 func (v *verifier) until(done func() (bool, error)) (bool, error) {
 	limited, cancel := context.WithTimeout(v.ctx, lateTimeout)
 	defer cancel()
 	for {
 		ok, err := done()
-		if rejected := new(client.Error); err != nil && (!errors.As(err, &rejected) || rejected.HTTP < 500) {
+		if err != nil && !unavailable(err) {
 			return false, err
 		}
 		if ok {
@@ -276,7 +298,7 @@ func (v *verifier) until(done func() (bool, error)) (bool, error) {
 		case <-v.ctx.Done():
 			return false, v.ctx.Err()
 		case <-limited.Done():
-			return false, nil
+			return false, err // of a service that is not available: the outcome is unknown, which is no violation
 		case <-time.After(verifyInterval):
 		}
 	}

@@ -111,3 +111,15 @@ func TestVerifyFindsASlotThatIsSoldTwice(t *testing.T) {
 		t.Errorf("contention: %+v, %v", found, err)
 	}
 }
+
+// The error of a run that finds no slot names the reason.
+func TestVerifyNamesWhyNoSlotIsFree(t *testing.T) {
+	stack := servicetest.Start(t)
+	s := newShell(t)
+	if _, said, code := s.run("", "verify", stack.Root, "--guests", "2", "--branch", "nowhere"); code != 1 || !strings.Contains(said, "no slot is free: yeolda: 404 ResourceNotFoundException") {
+		t.Errorf("an unknown branch: exit code %d, %s", code, said)
+	}
+	if _, said, code := s.run("", "verify", stack.Root, "--guests", "1"); code != 1 || !strings.Contains(said, "at least 2 guests") {
+		t.Errorf("one guest: exit code %d, %s", code, said)
+	}
+}
