@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/cookiejar"
+	"strconv"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
@@ -36,7 +37,9 @@ func NewBuyer(api string, box *sandbox.Sandbox) *Buyer {
 // Reply is a response in the API's envelope.
 type Reply struct {
 	HTTP      int
+	Header    http.Header
 	Raw       string
+	Repeated  bool            // by Insist: an earlier attempt may have been carried out
 	ErrorType string          `json:"errorType"`
 	ErrorCode string          `json:"errorCode"`
 	Data      json.RawMessage `json:"data"`
@@ -77,7 +80,7 @@ func (b *Buyer) Do(ctx context.Context, method, path string, body any) (Reply, e
 	if err != nil {
 		return Reply{}, err
 	}
-	reply := Reply{HTTP: response.StatusCode, Raw: string(raw)}
+	reply := Reply{HTTP: response.StatusCode, Header: response.Header, Raw: string(raw)}
 	if err := json.Unmarshal(raw, &reply); err != nil {
 		return reply, fmt.Errorf("answer %d is not the envelope: %s", response.StatusCode, raw)
 	}
@@ -87,6 +90,37 @@ func (b *Buyer) Do(ctx context.Context, method, path string, body any) (Reply, e
 // Post sends a POST request: see Do.
 func (b *Buyer) Post(ctx context.Context, path string, body any) (Reply, error) {
 	return b.Do(ctx, http.MethodPost, path, body)
+}
+
+// timedOut is below each time-out that ends a request of the service. A 503 that arrives earlier has another cause.
+const timedOut = 5 * time.Second
+
+// Insist is Post by a client that repeats the request, as cloud/docs/errors.md requires, if a time-out of the service ended it:
+// on a busy machine the service rightly answers 503. A 503 without a time-out is returned, so that a test notices it.
+func (b *Buyer) Insist(ctx context.Context, path string, body any) (Reply, error) {
+	began, repeated := time.Now(), false
+	for {
+		reply, err := b.Post(ctx, path, body)
+		reply.Repeated = repeated
+		if err != nil || reply.HTTP != http.StatusServiceUnavailable || time.Since(began) < timedOut {
+			return reply, err
+		}
+		repeated = true
+		select {
+		case <-ctx.Done():
+			return reply, ctx.Err()
+		case <-time.After(reply.retryAfter()):
+		}
+	}
+}
+
+// retryAfter is the pause that the service requests, or a short one.
+func (r Reply) retryAfter() time.Duration {
+	seconds, err := strconv.Atoi(r.Header.Get("Retry-After"))
+	if err != nil {
+		return 100 * time.Millisecond
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 // Wish is a purchase to make: an hour in a room of the branch gangnam.
@@ -114,7 +148,7 @@ func Wire(t time.Time) string { return t.In(seoul).Format("200601021504") }
 
 // Hold holds the room of a wish.
 func (b *Buyer) Hold(ctx context.Context, w Wish) error {
-	reply, err := b.Post(ctx, "/reservation", map[string]any{
+	reply, err := b.Insist(ctx, "/reservation", map[string]any{
 		"branch": "gangnam", "room": w.Room, "startDateTime": Wire(w.Start), "endDateTime": Wire(w.Start.Add(time.Hour)),
 	})
 	return errors.Join(err, reply.OK())
@@ -130,7 +164,7 @@ func (b *Buyer) Order(ctx context.Context, w Wish) (Confirm, error) {
 
 // Register stores the contact of a hold and goes through the payment widget.
 func (b *Buyer) Register(ctx context.Context, w Wish) (Confirm, error) {
-	reply, err := b.Post(ctx, "/payment", map[string]any{
+	reply, err := b.Insist(ctx, "/payment", map[string]any{
 		"amount": Prices[w.Room], "name": "홍길동", "mobileNum": w.Mobile,
 	})
 	if err := errors.Join(err, reply.OK()); err != nil {
@@ -152,20 +186,20 @@ func (b *Buyer) Buy(ctx context.Context, w Wish) (Confirm, error) {
 	if err != nil {
 		return order, err
 	}
-	reply, err := b.Post(ctx, "/payment/confirm", order)
+	reply, err := b.Insist(ctx, "/payment/confirm", order)
 	return order, errors.Join(err, reply.OK())
 }
 
 // Login logs a phone number in with the code that the sandbox received for it.
 func (b *Buyer) Login(ctx context.Context, mobile string) error {
 	seen := len(b.codes(mobile))
-	reply, err := b.Post(ctx, "/account/code", map[string]string{"type": "mobile", "id": mobile})
+	reply, err := b.Insist(ctx, "/account/code", map[string]string{"type": "mobile", "id": mobile})
 	if err := errors.Join(err, reply.OK()); err != nil {
 		return err
 	}
 	for {
 		if codes := b.codes(mobile); len(codes) > seen {
-			reply, err := b.Post(ctx, "/account/login", map[string]string{"type": "mobile", "id": mobile, "code": codes[len(codes)-1]})
+			reply, err := b.Insist(ctx, "/account/login", map[string]string{"type": "mobile", "id": mobile, "code": codes[len(codes)-1]})
 			return errors.Join(err, reply.OK())
 		}
 		select {
@@ -187,6 +221,6 @@ func (b *Buyer) codes(mobile string) (codes []string) {
 
 // LoginAdmin logs an administrator in.
 func (b *Buyer) LoginAdmin(ctx context.Context, id, password string) error {
-	reply, err := b.Post(ctx, "/admin/login", map[string]string{"id": id, "password": password})
+	reply, err := b.Insist(ctx, "/admin/login", map[string]string{"id": id, "password": password})
 	return errors.Join(err, reply.OK())
 }

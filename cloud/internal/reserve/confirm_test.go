@@ -22,11 +22,19 @@ func TestLostConfirmAnswers(t *testing.T) {
 	s := open(t)
 	const purchases = 30
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultDropAfterCommit, Times: purchases})
-	err := together(purchases, func(int) error {
-		_, err := s.buyer().Buy(s.ctx, s.wish(sandbox.MethodCard))
-		return err
-	})
-	if err != nil {
+	ended := make(chan error, 1)
+	s.Clock.Stop(s.Clock.Now()) // no attempt becomes so old that it is repeated
+	go func() {
+		ended <- together(purchases, func(int) error {
+			_, err := s.buyer().Buy(s.ctx, s.wish(sandbox.MethodCard))
+			return err
+		})
+	}()
+	for s.charges() < purchases && len(ended) == 0 {
+		time.Sleep(10 * time.Millisecond) // the sandbox reports no event for a charge
+	}
+	s.Clock.Resume() // a look-up without an answer is repeated
+	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
 	if done := s.count(t, `select count(*) from reservation where state = 'DONE' and $1`, true); done != purchases {
@@ -37,6 +45,16 @@ func TestLostConfirmAnswers(t *testing.T) {
 			t.Errorf("order %s: %d confirmations sent, %d charges", p.OrderID, calls, captured)
 		}
 	}
+}
+
+// charges returns the number of payments that the provider has executed.
+func (s *shop) charges() (n int) {
+	for _, p := range s.Sandbox.Payments("") {
+		if p.ApprovedAt != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // TestParallelConfirms sends fifty requests for one order to two replicas of a slow provider: one charge, equal responses.

@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/config"
@@ -20,38 +24,35 @@ func depositDue(d time.Duration) func(*config.Settings) {
 	return func(s *config.Settings) { s.Times.DepositDue = d }
 }
 
-// TestDepositAgainstSweep pays deposits from half a second before the deadline to half a second after it, while the account
-// is being closed: either the reservation is confirmed or the deposit is rejected, and never both.
+// TestDepositAgainstSweep pays deposits before, at and after their deadlines, while two processes close the accounts: either
+// the reservation is confirmed or the deposit is rejected, and never both.
 func TestDepositAgainstSweep(t *testing.T) {
 	t.Parallel()
-	const accounts, due = 200, 3 * time.Second
-	s := open(t, depositDue(due))
-	replica := s.Replica(t)
-	var deposited, bounced int
-	errs := make(chan error, accounts)
-	slots := make(chan struct{}, 40)
-	for i := range accounts {
-		slots <- struct{}{}
-		go func() {
-			defer func() { <-slots }()
-			offset := time.Duration(i-accounts/2) * time.Second / accounts
-			errs <- s.depositAt(replica, offset)
-		}()
+	const accounts, certain = 120, 10 // the first deposits precede all deadlines, the last ones find a closed account
+	s := open(t)
+	issued := s.issue(t, accounts)
+	errs := make([]error, accounts)
+	deposit := func(i int) { _, errs[i] = s.Sandbox.Deposit(issued[i].order) }
+	for i := range certain {
+		deposit(i)
 	}
-	for range accounts {
-		switch err := <-errs; {
-		case err == nil:
+	s.raceDeadlines(t, issued, certain, deposit)
+	for i := accounts - certain; i < accounts; i++ {
+		s.await(t, issued[i].order, "CANCELED")
+		deposit(i)
+	}
+	var deposited, bounced int
+	for i, err := range errs {
+		switch {
+		case err == nil && i < accounts-certain:
 			deposited++
-		case errors.Is(err, sandbox.ErrBounced):
+		case errors.Is(err, sandbox.ErrBounced) && i >= certain:
 			bounced++
 		default:
-			t.Error(err)
+			t.Errorf("deposit %d: %v", i, err)
 		}
 	}
 	t.Logf("%d deposited, %d bounced", deposited, bounced)
-	if deposited == 0 || bounced == 0 {
-		t.Error("the race was not met from both sides")
-	}
 	s.audit(t)
 	if n := s.count(t, `select count(*) from reservation where state = 'DONE' and $1`, true); n != deposited {
 		t.Errorf("%d deposits, %d reservations", deposited, n)
@@ -61,29 +62,67 @@ func TestDepositAgainstSweep(t *testing.T) {
 	}
 }
 
-// depositAt issues an account and pays into it at an offset from its deadline, at which a sweep closes it.
-func (s *shop) depositAt(replica *reserve.Service, offset time.Duration) error {
-	order, err := s.buyer().Buy(s.ctx, s.wish(sandbox.MethodVirtualAccount))
+// virtualAccount is a virtual account that waits for its deposit.
+type virtualAccount struct {
+	id    booking.ReservationID
+	order string
+	due   time.Time
+}
+
+// issue issues virtual accounts and returns them by deadline.
+func (s *shop) issue(t *testing.T, n int) (issued []virtualAccount) {
+	t.Helper()
+	var begun atomic.Int64
+	err := together(10, func(int) error {
+		for begun.Add(1) <= int64(n) {
+			if _, err := s.buyer().Buy(s.ctx, s.wish(sandbox.MethodVirtualAccount)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	var (
-		id  int64
-		due time.Time
-	)
-	if err := s.DB.Pool.QueryRow(s.ctx, `select id, expires_at from reservation where order_id = $1`, order.OrderID).Scan(&id, &due); err != nil {
-		return err
+	rows, err := s.DB.Pool.Query(s.ctx, `select id, order_id, expires_at from reservation where state = 'WAITING_FOR_DEPOSIT' and $1 order by expires_at`, true)
+	if err != nil {
+		t.Fatal(err)
 	}
-	until := func(at time.Time) time.Duration { return at.Sub(s.Clock.Now()) }                           // the service's clock, which has an offset
-	swept := time.AfterFunc(until(due), func() { _ = replica.Settle(s.ctx, booking.ReservationID(id)) }) // the audit checks the outcome
-	defer swept.Stop()
-	select {
-	case <-time.After(until(due.Add(offset))):
-	case <-s.ctx.Done():
-		return s.ctx.Err()
+	issued, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a virtualAccount, err error) {
+		return a, row.Scan(&a.id, &a.order, &a.due)
+	})
+	if err != nil || len(issued) != n {
+		t.Fatalf("got %d accounts, %v; want %d", len(issued), err, n)
 	}
-	_, err = s.Sandbox.Deposit(order.OrderID)
-	return err
+	return issued
+}
+
+// raceDeadlines advances the clock from deadline to deadline. At each one, the service's sweep and a second process close the
+// account. Its deposit, unless it is one of the first or last few, comes up to two deadlines earlier or three later.
+func (s *shop) raceDeadlines(t *testing.T, issued []virtualAccount, few int, deposit func(i int)) {
+	t.Helper()
+	replica, slots := s.Replica(t), make(chan struct{}, 8)
+	due := make([]chan struct{}, len(issued))
+	for i := range due {
+		due[i] = make(chan struct{})
+	}
+	var running sync.WaitGroup
+	for i := few; i < len(issued)-few; i++ {
+		running.Go(func() {
+			<-due[i-2+i%6]
+			deposit(i)
+		})
+	}
+	for i, a := range issued {
+		slots <- struct{}{}
+		s.Clock.Advance(max(0, a.due.Sub(s.Clock.Now())))
+		close(due[i])
+		running.Go(func() {
+			defer func() { <-slots }()
+			_ = replica.Settle(s.ctx, a.id) // the audit checks the outcome
+		})
+	}
+	running.Wait()
 }
 
 // TestOverdueClosesAccountFirst: the slot of an overdue account becomes free only after the provider has closed the account.

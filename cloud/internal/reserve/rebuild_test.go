@@ -17,7 +17,7 @@ func TestLostOrderIsRebuiltByItsCallback(t *testing.T) {
 		t.Errorf("order id %s", order.OrderID)
 	}
 	id := s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
-	s.awaitMessages(t, w.Mobile, "virtual-account-issued") // messages of two events are sent concurrently
+	s.awaitMessages(t, w.Mobile, "virtual-account-issued")
 	s.exec(t, `update reservation set state = 'EXPIRED', order_id = null where id = $1`, id)
 	s.exec(t, `delete from orders where order_id = $1`, order.OrderID)
 	s.exec(t, `update payment set payment_key = null, closed_at = now(), check_at = 'infinity' where reservation_id = $1`, id)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -41,13 +42,24 @@ func open(t *testing.T, change ...func(*config.Settings)) *shop {
 	eager := func(s *config.Settings) { s.HTTP.RateLimits, s.Times.SweepEvery = "off", 100*time.Millisecond }
 	s := &shop{Stack: servicetest.Start(t, append(change, eager)...)}
 	s.Sandbox.UseClientKey(s.AddEntity(t, seoul, 2, "gangnam", "hongdae", "jamsil"))
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	ctx, cancel := untilDeadline(t)
 	s.ctx = ctx
 	t.Cleanup(func() {
 		defer cancel()
 		s.audit(t)
 	})
 	return s
+}
+
+// untilDeadline returns a context that ends a minute before the test binary is stopped, so that a test that hangs reports the
+// cause. A busy machine may need the rest of the time.
+func untilDeadline(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	deadline, ok := t.Deadline()
+	if !ok {
+		return context.WithCancel(context.Background())
+	}
+	return context.WithDeadline(context.Background(), deadline.Add(-time.Minute))
 }
 
 // audit waits until all payments are settled and compares the books with the provider's.
@@ -95,10 +107,15 @@ func (s *shop) bought(t *testing.T, method string) (*moneytest.Buyer, moneytest.
 	return b, order, w
 }
 
-// answer sends a POST request and fails the test unless the response has the status and error type.
+// answer sends a POST request and fails the test unless the response has the status and error type. Unless a 503 is expected,
+// it repeats a request that a time-out of the service ended.
 func (s *shop) answer(t *testing.T, b *moneytest.Buyer, path string, body any, status int, errorType string) moneytest.Reply {
 	t.Helper()
-	reply, err := b.Post(s.ctx, path, body)
+	post := b.Insist
+	if status == http.StatusServiceUnavailable {
+		post = b.Post
+	}
+	reply, err := post(s.ctx, path, body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,6 +77,15 @@ func (c *Clock) Stop(t time.Time) {
 	c.stands = t
 }
 
+// Resume lets a stopped clock run again, from the time at which it was stopped.
+func (c *Clock) Resume() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.stands.IsZero() {
+		c.offset, c.stands = time.Until(c.stands), time.Time{}
+	}
+}
+
 // Advance moves the clock forward.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
