@@ -76,23 +76,28 @@ func (s *Service) Hold(ctx context.Context, r HoldRequest) (Token, time.Duration
 	if err := s.takeHold(ctx, hold, r.Earlier, now); err != nil {
 		return "", 0, err
 	}
-	if err := s.recheckTimes(ctx, branch, room, times, source, token); err != nil {
-		return "", 0, err
+	if err := s.recheckTimes(ctx, branch, room, times, source); err != nil {
+		return "", 0, errors.Join(err, s.releaseUnanswered(ctx, token))
 	}
 	return token, ttl, nil
 }
 
-// recheckTimes releases a new hold if the branch's settings changed meanwhile and no longer allow it. A change of settings
-// locks the rooms, so either that change reports the hold as a conflict or this check reads the new revision.
-func (s *Service) recheckTimes(ctx context.Context, checked booking.Branch, room booking.Room, times booking.Interval, source booking.Source, token Token) error {
+// recheckTimes checks a new hold again if the branch's settings changed meanwhile. A change of settings locks the rooms, so
+// either that change reports the hold as a conflict or this check reads the new revision.
+func (s *Service) recheckTimes(ctx context.Context, checked booking.Branch, room booking.Room, times booking.Interval, source booking.Source) error {
 	branch, err := s.DB.Branch(ctx, checked.Code)
 	if err != nil || branch.Revision == checked.Revision {
 		return err
 	}
-	if err := checkTimes(branch, room, times, source, s.now()); err != nil {
-		return errors.Join(err, s.Release(context.WithoutCancel(ctx), token))
-	}
-	return nil
+	return checkTimes(branch, room, times, source, s.now())
+}
+
+// releaseUnanswered releases a hold whose secret the client does not receive. Until it expired, it would keep the slot from
+// every client, also from one that repeats its request after a time-out.
+func (s *Service) releaseUnanswered(ctx context.Context, token Token) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
+	defer cancel()
+	return s.Release(ctx, token)
 }
 
 // checkTimes applies the rules of docs/specification.md, Time and Prices that do not depend on other reservations.

@@ -134,6 +134,22 @@ func TestDeadSlotIsNotSold(t *testing.T) {
 	s.answer(t, s.buyer(), "/reservation", hold, 400, "IllegalArguemntError")
 }
 
+// TestHoldWithoutAnAnswerIsReleased: if the branch cannot be read after the slot was taken, the slot becomes free again
+// (docs/specification.md, Holds 9).
+func TestHoldWithoutAnAnswerIsReleased(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	w := s.wish(sandbox.MethodCard)
+	s.exec(t, `create function lose_branch() returns trigger language plpgsql as $$ begin update branch set code = 'gone' where code = 'gangnam'; return null; end $$`)
+	s.exec(t, `create trigger lose_branch after insert on reservation execute function lose_branch()`)
+	if err := s.buyer().Hold(s.ctx, w); err == nil {
+		t.Error("a hold of a branch that cannot be read was given")
+	}
+	if n := s.count(t, `select count(*) from reservation where state = 'HOLD' and $1`, true); n != 0 {
+		t.Errorf("%d live holds that no client has", n)
+	}
+}
+
 // A4: if a guest leaves or takes another slot while the outcome of a payment is unknown, no charge is kept: a captured
 // payment is refunded, and no other payment is charged.
 func TestAbandonedPurchaseIsNotCharged(t *testing.T) {
