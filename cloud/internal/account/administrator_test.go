@@ -258,7 +258,7 @@ func TestChangesEndSessionsAndAreWrittenDown(t *testing.T) {
 		"3": `{"loginType":"admin","adminLoginId":"second"}`,
 		"4": `{"loginType":"email","loginId":"hq"}`,
 	} {
-		if err := sessions.CommitCtx(ctx, token, []byte(data), until); err != nil {
+		if err := sessions.CommitCtx(account.WithNewSession(ctx), token, []byte(data), until); err != nil {
 			t.Fatal(err)
 		}
 	}
