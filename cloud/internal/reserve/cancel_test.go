@@ -107,7 +107,19 @@ func (s *shop) paid(t *testing.T, method string) (*moneytest.Buyer, moneytest.Co
 // deposit pays into an order's account and waits until the callback is answered.
 func (s *shop) deposit(t *testing.T, order string) {
 	t.Helper()
-	delivery, err := s.Sandbox.Deposit(order)
+	s.delivered(t, s.Sandbox.Deposit, order)
+}
+
+// reverse lets the bank take a deposit back.
+func (s *shop) reverse(t *testing.T, order string) {
+	t.Helper()
+	s.delivered(t, s.Sandbox.Reverse, order)
+}
+
+// delivered changes a payment at the provider and waits until its callback was taken.
+func (s *shop) delivered(t *testing.T, change func(orderID string) (*sandbox.Delivery, error), order string) {
+	t.Helper()
+	delivery, err := change(order)
 	if err != nil {
 		t.Fatal(err)
 	}

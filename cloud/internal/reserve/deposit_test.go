@@ -191,13 +191,7 @@ func TestReversal(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
-	delivery, err := s.Sandbox.Reverse(order.OrderID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if reply, err := delivery.First(s.ctx); err != nil || reply.Status != 200 {
-		t.Fatalf("callback: %+v, %v", reply, err)
-	}
+	s.reverse(t, order.OrderID)
 	s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
 	if s.key(t, id) != "" {
 		t.Error("the key lives without its money")
@@ -279,13 +273,7 @@ func TestExtensionAfterDoubtedOne(t *testing.T) {
 			s.wantState(t, second.OrderID, "DONE")
 			g.wantEnd(t, s, g.end())
 			if lost {
-				delivery, err := s.Sandbox.Reverse(first.OrderID)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if reply, err := delivery.First(s.ctx); err != nil || reply.Status != 200 {
-					t.Fatalf("callback: %+v, %v", reply, err)
-				}
+				s.reverse(t, first.OrderID)
 				s.wantState(t, first.OrderID, "WAITING_FOR_DEPOSIT")
 				s.Clock.Advance(10 * time.Minute) // no other deposit arrives in time
 				s.await(t, second.OrderID, "CANCELED")
