@@ -49,6 +49,7 @@ const (
 	AlertEnded              Template = "alert-ended"
 	StayExtended            Template = "stay-extended"
 	ExtensionCanceled       Template = "extension-canceled" // of a paid extension, with the refund
+	ExtensionReversed       Template = "extension-reversed" // the bank took the deposit of an extension back; the stay before it is as it was
 	DailyProof              Template = "proof"              // to the headquarters, by mail
 )
 

@@ -203,6 +203,28 @@ func TestReversal(t *testing.T) {
 	s.wantState(t, order.OrderID, "DONE")
 }
 
+// TestReversedExtension: if the bank reverses the deposit of an extension, the stay before it keeps its key, and the message says
+// so. The next deposit extends the stay again.
+func TestReversedExtension(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	g := s.guest(t, sandbox.MethodCard)
+	extended := g.end().Add(10 * time.Minute)
+	order := g.hold(t, s, extended)
+	s.pay(t, g.Buyer, order, sandbox.MethodVirtualAccount)
+	s.deposit(t, order.OrderID)
+	g.wantEnd(t, s, extended)
+	s.reverse(t, order.OrderID)
+	s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+	g.wantEnd(t, s, g.end())
+	if got := s.key(t, g.id); got != g.key {
+		t.Errorf("the stay has the key %q, want %q", got, g.key)
+	}
+	s.deposit(t, order.OrderID)
+	g.wantEnd(t, s, extended)
+	s.awaitMessages(t, g.wish.Mobile, "reservation-confirmed", "virtual-account-issued", "stay-extended", "extension-reversed", "stay-extended")
+}
+
 // TestCallbackAheadOfAnswerBlocksTheDoor: a callback with the right secret that the provider's answer contradicts blocks the
 // key for a minute and changes nothing else.
 func TestCallbackAheadOfAnswerBlocksTheDoor(t *testing.T) {

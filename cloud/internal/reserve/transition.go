@@ -208,7 +208,8 @@ func (c *change) issued(p toss.Payment) error {
 	return c.block()
 }
 
-// reversed handles a deposit that the bank reversed: the key is revoked until the deposit arrives again.
+// reversed handles a deposit that the bank reversed: the key is revoked until the deposit arrives again. An extension has no key; its
+// time does not count until then.
 func (c *change) reversed(p toss.Payment) error {
 	if _, err := c.await(p, rule.DepositDue(c.r().Interval, c.now.Add(c.DepositDue), c.now)); err != nil {
 		return err
@@ -216,7 +217,11 @@ func (c *change) reversed(p toss.Payment) error {
 	if err := c.ledger("deposit.reversed", p); err != nil {
 		return err
 	}
-	if err := c.notifyGuest(c.withoutKey(), notify.DepositReversed, nil); err != nil {
+	template := notify.DepositReversed
+	if c.r().Extends != 0 {
+		template = notify.ExtensionReversed
+	}
+	if err := c.notifyGuest(c.withoutKey(), template, nil); err != nil {
 		return err
 	}
 	return c.report("reversal", "the bank has taken the deposit back")

@@ -1396,6 +1396,7 @@ export const ko = {
   "template_key-changed": "열쇠 변경",
   "template_stay-extended": "이용 연장",
   "template_extension-canceled": "연장 취소",
+  "template_extension-reversed": "연장 입금 취소",
   "template_virtual-account-issued": "가상계좌 안내",
   navCompany: "회사",
   entities: "판매 사업자",
