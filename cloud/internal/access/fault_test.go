@@ -410,6 +410,49 @@ func TestRequestsOfADeadReplicaEnd(t *testing.T) {
 	h.until("its granted request to end", func() bool { return h.state(granted) == "UNKNOWN" })
 }
 
+// A database whose clock is five minutes behind takes over: requests from before are later than its time. Their age is unknown, so they
+// open no door. A guest who presses again does not wait for them.
+func TestRequestFromBeforeTheClockWasSetBackIsNotGranted(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	a := h.agent("gangnam")
+	for room, c := range []struct {
+		state string
+		claim bool
+	}{1: {"PENDING", false}, 2: {"PENDING", true}, 3: {"GRANTED", true}} {
+		if room == 0 {
+			continue
+		}
+		a.Fail(agenttest.Faults{IgnoreAsks: true})
+		key, nonce, denied := h.reserve(room), protocol.NewNonce(), len(a.Denied())
+		id, err := h.dead(lonely{}).Request(t.Context(), "gangnam", access.Room, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.exec(`update door_request set created_at = created_at + interval '5 minutes', state = $2, nonce = $3, granted_at = created_at where id = $1`, id, c.state, nonce)
+		if c.claim {
+			if err := a.Publish(protocol.Claim{RequestID: id, Nonce: nonce}); err != nil {
+				t.Fatal(err)
+			}
+			a.Until(t, "the deny", func() bool { return len(a.Denied()) > denied })
+		}
+		a.Fail(agenttest.Faults{})
+		again := h.request(access.Room, key)
+		if again == id {
+			t.Errorf("%+v: the press joined the request", c)
+		}
+		if got := h.await(h.Service, again, key); got.Status != access.Success {
+			t.Errorf("%+v: the press after it: got %+v, want SUCCESS", c, got)
+		}
+		if driven := len(a.Driven()); driven != room {
+			t.Errorf("%+v: driven %d times, want %d", c, driven, room)
+		}
+		if c.state == "PENDING" {
+			h.until("the request to end", func() bool { return h.state(id) == "FAILED" })
+		}
+	}
+}
+
 // slowLink delays messages to agents, like a slow network.
 type slowLink struct {
 	*broker.Broker

@@ -131,7 +131,8 @@ func keyedArgs(asks []KeyedAsk) []any {
 
 // RequestDoorsByKey looks up the doorlockKey of each ask in its branch and, if the unlock window contains now, writes the
 // request, all in one round trip. A request is pending if the active agent of the branch is connected, else failed. If a
-// request with the key for the door is in progress and younger than joinLimit, no further one is written.
+// request with the key for the door is in progress and younger than joinLimit, no further one is written. A request that is later than now
+// is older than the database's clock can tell: see GrantDoors.
 //
 // An ask with the nonce of a claim is granted when it is written, under the conditions of GrantDoors: the claimant is the
 // active agent, and the reservation, locked, is valid. It never waits for a transaction that has locked the reservation: the
@@ -152,7 +153,8 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 		), `+keyedDoors+`, joined as (
 			select f.place, d.id from found f, lateral (
 				select d.id from door_request d
-				where d.reservation_id = f.reservation_id and d.created_at > (select clock_timestamp() - $10::interval) -- once, for the index
+				where d.reservation_id = f.reservation_id
+				  and d.created_at between (select clock_timestamp() - $10::interval) and (select clock_timestamp()) -- once, for the index
 				  and d.device = f.device and d.key_hash = f.key_hash
 				  and coalesce(d.finished_at, 'infinity') = 'infinity' -- is null, but not by the index of all such requests
 				order by d.created_at limit 1) d
@@ -297,7 +299,8 @@ type DoorClaim struct {
 // a move it has another state, room or time, and a rotated or revoked key opens nothing. The room of a request for cleaning
 // must be between stays.
 //
-// Ages are measured by the database's clock alone, so that the clocks of replicas do not matter. FOR SHARE waits for a
+// Ages are measured by the database's clock alone, so that the clocks of replicas do not matter. If that clock is set back, or a database
+// with a clock that is behind takes over, requests from before are later than now. Their age is unknown, so they are not granted. FOR SHARE waits for a
 // cancellation or a revocation in progress and then sees it; if that exceeds the lock timeout, the claim fails and the
 // agent repeats it.
 func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, driveLimit time.Duration) ([]GrantedDoors, error) {
@@ -308,6 +311,7 @@ func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, 
 		from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
 			with ordinality as c (id, branch, username, nonce, at, place)
 		where d.id = c.id and `+ofBranch+` = c.branch and `+activeAgent("d.branch_id", "c.username")+`
+		  and d.created_at <= clock_timestamp()
 		  and (d.state = 'PENDING' and d.created_at > clock_timestamp() - $6::interval
 		    or d.state in ('GRANTED', 'SUCCESS') and d.nonce = c.nonce and d.created_at > clock_timestamp() - $7::interval)
 		  and (d.reservation_id is null or exists (
@@ -444,12 +448,14 @@ func AbandonDoor(ctx context.Context, q Querier, id uuid.UUID, now time.Time) (s
 }
 
 // EndOverdueDoors ends requests that a crashed replica left open: pending for longer than claimLimit, or granted without a
-// report for longer than reportLimit.
+// report for longer than reportLimit. A pending request that is later than now cannot be granted any more and ends, too; a granted one may
+// still open its door, and ends when the clock has passed it by reportLimit.
 func EndOverdueDoors(ctx context.Context, q Querier, claimLimit, reportLimit time.Duration, now time.Time) ([]door.Ended, error) {
 	rows, err := q.Query(ctx, `
 		with overdue as (
 			select id from door_request
-			where finished_at is null and created_at < clock_timestamp() - case state when 'PENDING' then $1 else $2 end::interval
+			where finished_at is null and (created_at < clock_timestamp() - case state when 'PENDING' then $1 else $2 end::interval
+			      or state = 'PENDING' and created_at > clock_timestamp())
 			order by created_at limit 500
 			for update skip locked
 		)
