@@ -109,13 +109,13 @@ func (s *Webhooks) Serve(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
-	retryAt, err := s.deliverAll(ctx, w, until.Add(-leaseMargin))
+	retryAt, err := s.deliverAll(ctx, w, until)
 	return errors.Join(err, postgres.ReleaseWebhook(context.WithoutCancel(ctx), s.DB.Pool, id, until, retryAt))
 }
 
 // deliverAll returns when nothing is due, at the end of its time, or when the receiver is away; then it returns the time of
 // the next attempt.
-func (s *Webhooks) deliverAll(ctx context.Context, w postgres.Webhook, until time.Time) (retryAt time.Time, err error) {
+func (s *Webhooks) deliverAll(ctx context.Context, w postgres.Webhook, leased time.Time) (retryAt time.Time, err error) {
 	secret, err := s.Keys.Open(secretPurpose, w.Secret)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("secret of webhook %d: %w", w.ID, err)
@@ -124,7 +124,7 @@ func (s *Webhooks) deliverAll(ctx context.Context, w postgres.Webhook, until tim
 	if err != nil {
 		return time.Time{}, err
 	}
-	failures := 0
+	failures, until := 0, leased.Add(-leaseMargin)
 	for ctx.Err() == nil && s.DB.Now().Before(until) {
 		if err := s.DB.FillWebhook(ctx, w, bodyOf); err != nil {
 			return time.Time{}, err
@@ -136,6 +136,10 @@ func (s *Webhooks) deliverAll(ctx context.Context, w postgres.Webhook, until tim
 		for _, d := range due {
 			if ctx.Err() != nil || !s.DB.Now().Before(until) {
 				return time.Time{}, nil //nolint:nilerr // the service ends; the deliveries wait for its next start
+			}
+			// A slow receiver that was disabled or removed would receive events for as long as the lease lasts.
+			if serves, err := postgres.ServesWebhook(ctx, s.DB.Pool, w.ID, leased); err != nil || !serves {
+				return time.Time{}, err
 			}
 			delivered, err := s.attempt(ctx, w, signer, d)
 			if errors.Is(err, errGivenUp) {

@@ -262,6 +262,33 @@ func TestTwoProcessesDeliverOnce(t *testing.T) {
 	f.ordered(60)
 }
 
+// A receiver that is disabled or removed while it is served receives no further event.
+func TestDisabledReceiverReceivesNothing(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]string{
+		"disabled": `update webhook set enabled = false`,
+		"removed":  `delete from webhook`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			id := f.add(events.NewWebhook{})
+			f.reserve(10)
+			answers := 0
+			f.respond(func(events.Event) int {
+				if answers++; answers == 3 {
+					f.exec(end)
+				}
+				return http.StatusOK
+			})
+			f.pass(id, 0)
+			if got := len(f.received); got != 3 {
+				t.Errorf("received %d events, want the 3 before the end", got)
+			}
+		})
+	}
+}
+
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

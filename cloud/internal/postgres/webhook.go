@@ -145,6 +145,12 @@ func LeaseWebhook(ctx context.Context, q Querier, id int64, now, until time.Time
 	return w, err
 }
 
+// ServesWebhook reports whether a webhook exists, is enabled, and is leased until that time.
+func ServesWebhook(ctx context.Context, q Querier, id int64, until time.Time) (serves bool, err error) {
+	err = q.QueryRow(ctx, `select exists (select from webhook where id = $1 and enabled and leased_until = $2)`, id, until).Scan(&serves)
+	return serves, err
+}
+
 // ReleaseWebhook ends a lease. retryAt is the earliest time of the next delivery; zero: at once.
 func ReleaseWebhook(ctx context.Context, q Querier, id int64, until, retryAt time.Time) error {
 	_, err := q.Exec(ctx, `update webhook set leased_until = null, retry_at = $3 where id = $1 and leased_until = $2`, id, until, null(retryAt))
@@ -159,6 +165,9 @@ func (db *DB) FillWebhook(ctx context.Context, w Webhook, body func(Event) (stri
 		err := tx.QueryRow(ctx, `
 			select w.place, (select count(*) from webhook_delivery d where d.webhook_id = w.id and d.delivered_at is null)
 			from webhook w where w.id = $1 for update of w`, w.ID).Scan(&place, &waiting)
+		if errors.Is(err, pgx.ErrNoRows) { // it was removed meanwhile
+			return nil
+		}
 		if err != nil || waiting >= maxBacklog {
 			return err
 		}
