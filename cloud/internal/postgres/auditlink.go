@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -36,17 +37,29 @@ type linkSource struct {
 
 const day = 24 * time.Hour
 
-var linkSources = []linkSource{
-	{"ledger", `select at as t, id::text as k, jsonb_build_array(id, at, reservation_id, order_id, kind, amount, code, detail) as v from ledger`, 0, 0},
-	{"money", `select booked_at as t, id::text as k, jsonb_build_array(id, source, reservation_id, branch_id, order_id, kind, won, at, booked_at) as v from money_entry`, 0, 0},
+var linkSources = slices.Concat(
+	linkedByTime("ledger", "ledger", "at", `id::text`, `id, at, reservation_id, order_id, kind, amount, code, detail`, 0),
+	linkedByTime("money", "money_entry", "booked_at", `id::text`, `id, source, reservation_id, branch_id, order_id, kind, won, at, booked_at`, 0),
 	// Later reports of an ended request change its outcomes only. See package jobs for the time for which rows are kept.
-	{"door", `select created_at as t, id::text as k, jsonb_build_array(id, branch_id, reservation_id, encode(key_hash, 'hex'), requested_by, kind, device, devices,
-		state, created_at, nonce, granted_at, finished_at, detail) as v from door_request`, 0, 365 * day},
-	{"entry", `select stored_at as t, concat_ws(' ', username, journal, entry) as k, jsonb_build_array(username, journal, entry, branch_id, pass_id, reservation_id, device, at,
-		outcome, reason, source, previous, hash, stored_at) as v from pass_entry`, 0, 365 * day},
+	linkedByTime("door", "door_request", "created_at", `id::text`, `id, branch_id, reservation_id, encode(key_hash, 'hex'), requested_by, kind, device, devices,
+		state, created_at, nonce, granted_at, finished_at, detail`, 365*day),
+	linkedByTime("entry", "pass_entry", "stored_at", `concat_ws(' ', username, journal, entry)`, `username, journal, entry, branch_id, pass_id, reservation_id, device, at,
+		outcome, reason, source, previous, hash, stored_at`, 365*day),
 	// The end of a pass whose window is over anyway changes nothing. The PIN is sealed again when the encryption key changes.
-	{"pass", `select least(ended_at, not_after) as t, id::text as k, jsonb_build_array(id, reservation_id, branch_id, room_id, not_before, not_after, created_at,
-		case when ended_at < not_after then ended_at end) as v from pass`, day, 30 * day},
+	[]linkSource{{"pass", `select least(ended_at, not_after) as t, id::text as k, jsonb_build_array(id, reservation_id, branch_id, room_id, not_before, not_after, created_at,
+		case when ended_at < not_after then ended_at end) as v from pass`, day, 30 * day}},
+)
+
+// linkedByTime returns the sources of a table whose rows are final when they are written: those by their time, and those that were
+// written while the clock was behind the times that had been linked (migration 00235).
+func linkedByTime(name, table, at, key, columns string, ttl time.Duration) []linkSource {
+	rows := func(t, where string) string {
+		return `select ` + t + ` as t, ` + key + ` as k, jsonb_build_array(` + columns + `) as v from ` + table + ` where ` + where
+	}
+	return []linkSource{
+		{name, rows(at, "late_at is null"), 0, ttl},
+		{name + "-late", rows("late_at", "late_at is not null"), 0, ttl},
+	}
 }
 
 // auditBatch is a linked span of a source: from <= t < until.

@@ -109,6 +109,69 @@ func TestRowsAfterAQuietTimeAreVerified(t *testing.T) {
 	}
 }
 
+// The database's clock is set back, or a database with a clock that is behind takes over. The times of new rows were linked already, and
+// these rows are linked, too.
+func TestRowsOfAClockThatIsBehindAreLinked(t *testing.T) {
+	t.Parallel()
+	db := linkedDB(t)
+	// The clock was three seconds ahead when all rows up to its time were linked.
+	err := pgx.BeginFunc(t.Context(), db.Pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(t.Context(), `update audit_link l set until = clock_timestamp() + interval '3 seconds' from audit_link old where l.source = old.source and l.source <> 'pass'
+			returning l.source, old.until, l.until, 0, ''`)
+		if err != nil {
+			return err
+		}
+		batches, err := pgx.CollectRows(rows, pgx.RowToStructByPos[batch])
+		if err != nil {
+			return err
+		}
+		return postgres.AppendAudit(t.Context(), tx, audit.Entry{Actor: "system", Action: "audit.link", Detail: map[string]any{"batches": batches}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func() {
+		t.Helper()
+		exec(t, db.Pool, `
+			insert into ledger (reservation_id, kind) select id, 'confirm.done' from reservation limit 1;
+			insert into money_entry (source, reservation_id, branch_id, order_id, kind, won, at)
+				select 'late:' || gen_random_uuid(), id, branch_id, order_id, 'refunded', -1, now() from reservation where order_id = 'paid';
+			insert into door_request (id, branch_id, requested_by, kind, device, devices, state, created_at, finished_at)
+				select gen_random_uuid(), id, 'admin:hq', 'front', 'front', front_doors, 'FAILED', clock_timestamp(), clock_timestamp() from branch limit 1;
+			insert into pass_entry (username, journal, entry, branch_id, pass_id, reservation_id, device, at, outcome, reason, source, previous, hash, received_at)
+				select username, gen_random_uuid()::text, entry, branch_id, pass_id, reservation_id, device, at, outcome, reason, source, previous, hash, received_at from pass_entry limit 1`)
+	}
+	verified := func(when string, want int) {
+		t.Helper()
+		if rows, err := postgres.VerifyLinks(t.Context(), db.Pool); err != nil || rows != want {
+			t.Errorf("%s: verified %d rows (%v), want %d", when, rows, err, want)
+		}
+	}
+	write()
+	link(t, db, 0)
+	verified("behind", 9)
+	exec(t, db.Pool, `select pg_sleep(4.2)`) // the clock passes what was linked, and the rows reach the age from which they are linked
+	write()
+	link(t, db, 4)
+	verified("after it", 13)
+	exec(t, db.Pool, `select pg_sleep(1.1)`)
+	link(t, db, 4)
+	verified("later", 17)
+	exec(t, db.Pool, `set session_replication_role = replica; update ledger set amount = 1 where late_at is not null; set session_replication_role = origin`)
+	if _, err := postgres.VerifyLinks(t.Context(), db.Pool); err == nil {
+		t.Error("a change of a row that was written behind the clock is not found")
+	}
+}
+
+// batch is a batch of an entry of the audit log.
+type batch struct {
+	Source string    `json:"source"`
+	From   time.Time `json:"from"`
+	Until  time.Time `json:"until"`
+	Rows   int       `json:"rows"`
+	Digest string    `json:"digest"`
+}
+
 // extended extends the paid stay of `sound` by an hour and moves it to three days ago.
 const extended = `set session_replication_role = replica;
 	update reservation set start_at = start_at - interval '3 days', end_at = end_at - interval '3 days', stay_end = end_at - interval '3 days' + interval '1 hour',
