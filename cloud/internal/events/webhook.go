@@ -45,6 +45,8 @@ type Webhooks struct {
 	DB   *postgres.DB
 	Keys *seal.Keyring
 	Log  *slog.Logger
+	// Ahead returns by how much the database's clock is ahead of the machine's; nil: they agree.
+	Ahead func() time.Duration
 
 	guard  guard
 	client *http.Client

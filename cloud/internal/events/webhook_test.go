@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -286,6 +287,24 @@ func TestDisabledReceiverReceivesNothing(t *testing.T) {
 				t.Errorf("received %d events, want the 3 before the end", got)
 			}
 		})
+	}
+}
+
+// A receiver compares the time of a delivery with its own, so the machine's clock does not count.
+func TestDeliveryHasTheTimeOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const ahead = 2 * time.Minute
+	f.Ahead = func() time.Duration { return ahead }
+	times := make(chan string, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { times <- r.Header.Get("webhook-timestamp") }))
+	t.Cleanup(receiver.Close)
+	id := f.add(events.NewWebhook{URL: receiver.URL, Types: []string{"branch.*"}})
+	before := time.Now().Add(ahead).Unix()
+	f.pass(id, 0)
+	got, err := strconv.ParseInt(<-times, 10, 64)
+	if after := time.Now().Add(ahead).Unix(); err != nil || got < before || got > after {
+		t.Errorf("webhook-timestamp %d (%v), want %d to %d", got, err, before, after)
 	}
 }
 

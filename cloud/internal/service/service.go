@@ -262,6 +262,7 @@ func (s *Service) wire() error {
 		return err
 	}
 	s.webhooks = events.NewWebhooks(s.db, keys, s.log, set.Webhooks.Allow)
+	s.webhooks.Ahead = s.clock.Ahead
 	s.live = &live.Hub{DB: s.db, Log: s.log}
 	sessions := session.New(postgres.Sessions{DB: s.db}, accounts, set.HTTP.CookieSecure, set.HTTP.AdminIdle, s.now)
 	sessions.StepUp = set.HTTP.StepUp
