@@ -226,6 +226,9 @@ func (c *change) cancelPaid(intent *cancellation) (ended bool, err error) {
 	if err := c.entry("cancel.unrefunded", 0, "", map[string]any{"by": intent.by, "retained": intent.keeps}); err != nil {
 		return false, err
 	}
+	if err := c.endExtensions(*intent); err != nil { // before end, which refunds them in full
+		return false, err
+	}
 	return true, c.end(0)
 }
 

@@ -125,11 +125,12 @@ func (t *modelService) cancelPaid(r *row, c intent, now time.Time) (ended bool, 
 		return false, nil
 	case left > 0 && deposit && !c.account && !c.forced:
 		return false, reserve.ErrAccountRequired
-	case part == nil:
-		t.end(r, 0, now)
-		return true, nil
 	case t.extensionRefunds(r, c):
 		return false, reserve.ErrRefundOpen
+	case part == nil:
+		t.endExtensions(r, c, now)
+		t.end(r, 0, now)
+		return true, nil
 	}
 	won := left
 	switch {

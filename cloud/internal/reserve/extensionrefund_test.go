@@ -1,0 +1,48 @@
+package reserve_test
+
+import (
+	"testing"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+// extendedByDeposit returns a stay with an extension that is paid by deposit.
+func (s *shop) extendedByDeposit(t *testing.T, method string) (g guest, extension held) {
+	t.Helper()
+	g = s.guest(t, method)
+	extension = g.hold(t, s, g.end().Add(booking.SlotLength))
+	s.pay(t, g.Buyer, extension, sandbox.MethodVirtualAccount)
+	s.deposit(t, extension.OrderID)
+	s.wantState(t, extension.OrderID, "DONE")
+	if err := g.Login(s.ctx, g.wish.Mobile); err != nil {
+		t.Fatal(err)
+	}
+	return g, extension
+}
+
+// Nothing of the stay itself is refunded: the policy gives no share, or parts have returned everything. Its extension has a share
+// of its own, which the account of the cancellation receives.
+func TestPolicyOfExtensionOfStayWithoutRefund(t *testing.T) {
+	t.Parallel()
+	for name, returned := range map[string]bool{"no share": false, "returned in parts": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore":220,"percent":50}]`)
+			g, extension := s.extendedByDeposit(t, sandbox.MethodCard)
+			if returned {
+				if _, err := s.Replica(t).RefundPart(s.ctx, part(g.id, g.order.Amount)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.answer(t, g.Buyer, "/payment/cancel", refundAccount(cancelBody(g.id)), 200, "")
+			s.await(t, g.order.OrderID, "CANCELED")
+			id := s.await(t, extension.OrderID, "CANCELED")
+			s.refundsDone(t, id)
+			if p := s.Sandbox.Payments(extension.OrderID)[0]; p.BalanceAmount != extension.Amount-extension.Amount/2 {
+				t.Errorf("the shop keeps %d of %d won of the extension, want one half", p.BalanceAmount, extension.Amount)
+			}
+		})
+	}
+}
