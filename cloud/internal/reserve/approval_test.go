@@ -150,3 +150,40 @@ func TestRefundByHandAboveTheLimitWaits(t *testing.T) {
 		}
 	}
 }
+
+// The account that an administrator names for a cancellation receives the deposit of an extension, too, so it needs approval for
+// it even if the stay itself was paid by card.
+func TestAccountForExtensionWaitsForApproval(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{sandbox.MethodCard, sandbox.MethodVirtualAccount} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			g, extension := s.extendedByDeposit(t, method)
+			stranger := guestAccount
+			stranger.Holder = "다른 사람"
+			replica := s.Replica(t)
+			err := replica.AdminCancel(s.ctx, reserve.AdminCancelRequest{ID: booking.ReservationID(g.id), Status: "paid", Account: &stranger, By: hq})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, id := s.state(t, extension.OrderID)
+			if n := s.count(t, `select count(*) from refund where reservation_id = $1 and state = 'FAILED' and error_code = 'APPROVAL_REQUIRED'`, id); n != 1 {
+				t.Fatalf("%d refunds of the extension wait for approval, want 1", n)
+			}
+			if p := s.Sandbox.Payments(extension.OrderID)[0]; p.BalanceAmount != extension.Amount {
+				t.Errorf("the provider holds %d of the extension before the approval, want %d", p.BalanceAmount, extension.Amount)
+			}
+			for _, waiting := range []int64{g.id, id} {
+				if waiting == g.id && method == sandbox.MethodCard {
+					continue
+				}
+				if err := replica.ApproveRefund(s.ctx, booking.ReservationID(waiting), gangnamManager); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.await(t, g.order.OrderID, "CANCELED")
+			s.await(t, extension.OrderID, "CANCELED")
+		})
+	}
+}

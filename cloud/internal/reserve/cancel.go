@@ -20,12 +20,12 @@ type cancellation struct {
 	by      string // customer, admin:<login id>, system:<reason>
 	reason  string
 	account *toss.RefundAccount
-	policy  bool // the branch's refund policy applies
-	keeps   int  // won that the policy leaves with the shop
-	soon    bool // the queue sends the refund, because no caller does
-	unclear bool // a purchase whose outcome is unknown may be ended: see endUnclear
-	admin   bool // an administrator names the account
-	forced  bool // no caller can name an account or try again later: the reservation ends now, and its money follows
+	policy  bool              // the branch's refund policy applies
+	keeps   int               // won that the policy leaves with the shop
+	soon    bool              // the queue sends the refund, because no caller does
+	unclear bool              // a purchase whose outcome is unknown may be ended: see endUnclear
+	admin   account.Principal // names the account; zero: the guest does
+	forced  bool              // no caller can name an account or try again later: the reservation ends now, and its money follows
 }
 
 // CancelRequest is a customer's request to cancel a payment.
@@ -97,7 +97,7 @@ func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error
 }
 
 func (s *Service) adminCancel(ctx context.Context, req AdminCancelRequest, lookedUp bool) error {
-	intent := cancellation{by: req.By.Actor(), reason: "관리자 취소", account: req.Account, unclear: lookedUp, admin: true}
+	intent := cancellation{by: req.By.Actor(), reason: "관리자 취소", account: req.Account, unclear: lookedUp, admin: req.By}
 	return s.cancel(ctx, req.ID, intent, func(c *change) error {
 		r := c.r()
 		if r.State == booking.Expired || r.State == booking.Released || r.QuarantineOf != 0 ||
@@ -122,16 +122,22 @@ func (s *Service) adminCancel(ctx context.Context, req AdminCancelRequest, looke
 		}
 		return c.unlessUnclear()
 	}, func(c *change, refund *money.Refund) (waits bool, err error) {
-		if refund != nil && refund.State == money.RefundRequested && len(refund.Account) > 0 {
-			if c.Payment, err = postgres.PaymentOf(c.ctx, c.tx, req.ID); err != nil {
-				return false, err
-			}
-			if waits, err = c.noteAccount(refund.ID, req.Account, req.By); err != nil {
-				return false, err
-			}
+		if waits, err = c.noteCancelAccount(refund, intent); err != nil {
+			return false, err
 		}
 		return waits, c.audited(req.By, "reservation.cancel", withReason(accountDetail(req.Account, waits), req.Reason))
 	})
+}
+
+// noteCancelAccount records the account of a cancellation at its refund. waits reports that another administrator has to approve it.
+func (c *change) noteCancelAccount(refund *money.Refund, intent cancellation) (waits bool, err error) {
+	if refund == nil || refund.State != money.RefundRequested || len(refund.Account) == 0 {
+		return false, nil
+	}
+	if c.Payment, err = postgres.PaymentOf(c.ctx, c.tx, c.r().ID); err != nil {
+		return false, err
+	}
+	return c.noteAccount(refund.ID, intent.account, intent.admin)
 }
 
 // cancel decides under the row's lock how to cancel the reservation, then sends the refund if there is one. The functions

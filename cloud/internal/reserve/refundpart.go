@@ -276,7 +276,7 @@ func (c *change) payPartAndRest(part money.Refund, intent cancellation) error {
 	switch {
 	case to == nil || !part.AtBank():
 		return nil
-	case part.State == money.RefundPending && intent.admin && c.approval(to):
+	case part.State == money.RefundPending && intent.admin.Administrator() && c.approval(to):
 		return nil // another administrator cannot approve it yet
 	}
 	sealed, err := c.sealAccount(to)

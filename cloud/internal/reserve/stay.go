@@ -109,7 +109,15 @@ func (c *change) endExtension(intent cancellation) error {
 		return c.endWithoutAccount(intent.by)
 	}
 	intent.soon, intent.keeps = true, 0 // the refund policy applies to each payment by its own start
-	_, err := c.cancel(intent)
+	refunding, err := c.cancel(intent)
+	if err != nil || !refunding {
+		return err
+	}
+	refund, err := currentRefund(c.ctx, c.tx, r.ID)
+	if err != nil {
+		return err
+	}
+	_, err = c.noteCancelAccount(refund, intent)
 	return err
 }
 
