@@ -2254,7 +2254,7 @@ type RefundQuote struct {
 
 // RefundRequest defines model for RefundRequest.
 type RefundRequest struct {
-	// Amount Won; required without settledOutside, with it everything that is left by default.
+	// Amount Won; required without settledOutside, with it by default everything that is left, except what the refund policy leaves with the shop.
 	Amount *int `json:"amount,omitempty"`
 
 	// Reason Required without settledOutside.

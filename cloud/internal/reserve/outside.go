@@ -24,7 +24,7 @@ var ErrNothingToRefund = errors.New("reserve: nothing to refund")
 // it.
 type OutsideRequest struct {
 	ID        booking.ReservationID
-	Amount    int // won; 0: the whole balance
+	Amount    int // won; 0: the balance without what the refund policy left with the shop
 	Reason    string
 	How       string            // for example a bank transfer
 	Reference string            // evidence, for example the number of the transfer
@@ -145,7 +145,10 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 	}
 	won := req.Amount
 	if won == 0 {
-		won = left
+		won = c.owed(left)
+	}
+	if won <= 0 {
+		return RefundResult{}, ErrNothingToRefund
 	}
 	if won > left {
 		return RefundResult{}, ErrExceedsBalance
@@ -171,6 +174,16 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 		return RefundResult{}, err
 	}
 	return RefundResult{ID: id, Amount: won, Balance: left - won}, nil
+}
+
+// owed returns the won of what is left that the guest is to have: all but the share of the shop, and at least the refund of a part,
+// which an administrator may have granted from this share.
+func (c *change) owed(left int) int {
+	won := left - c.Payment.Retained
+	if f := c.Refund; f != nil && f.KeepsStay {
+		won = max(won, min(left, f.Amount))
+	}
+	return won
 }
 
 // stuckSince reports whether a refund has been open for so long that an administrator may end it.

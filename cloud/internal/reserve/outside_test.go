@@ -3,13 +3,15 @@ package reserve_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
-// outside returns a request to record that won were returned outside the provider; 0: everything that is left.
+// outside returns a request to record that won were returned outside the provider; 0: everything that is owed.
 func outside(id int64, won int) reserve.OutsideRequest {
 	return reserve.OutsideRequest{ID: booking.ReservationID(id), Amount: won, Reason: "환불 불가", How: "계좌 이체", Reference: "4711", By: hq}
 }
@@ -78,4 +80,54 @@ func TestSettleOutsideNeedsAnAnswer(t *testing.T) {
 	}
 	s.wantState(t, order.OrderID, "CANCELED")
 	s.Sandbox.ClearFaults()
+}
+
+// TestRefundByHandLeavesWhatThePolicyKeeps: without an amount, a refund by hand records what is owed. The share that the refund policy
+// left with the shop is not returned, whether the bank has rejected the refund or the provider has declined it.
+func TestRefundByHandLeavesWhatThePolicyKeeps(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		method    string
+		dashboard bool // the provider's dashboard has returned one half before
+		state     string
+	}{
+		"rejected by the bank":     {method: sandbox.MethodVirtualAccount, state: "CANCELED"},
+		"declined by the provider": {method: sandbox.MethodCard, dashboard: true, state: "CANCELING"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore":30,"percent":75}]`)
+			b, order, id := s.paid(t, c.method)
+			keeps := order.Amount - order.Amount*75/100
+			want := order.Amount - keeps
+			if c.dashboard {
+				s.dashboard(t, order, order.Amount/2, nil)
+				want -= order.Amount / 2
+			}
+			s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError, Times: 1})
+			if reply, err := b.Post(s.ctx, "/payment/cancel", refundAccount(cancelBody(id))); err != nil || reply.HTTP >= 500 {
+				t.Fatal(err, reply.Raw)
+			}
+			s.awaitRefund(t, id, "FAILED")
+			s.wantState(t, order.OrderID, c.state)
+			got, err := s.Replica(t).SettleOutside(s.ctx, outside(id, 0))
+			if err != nil || got.Amount != want {
+				t.Errorf("recorded %+v, %v; want %d won", got, err, want)
+			}
+			s.wantState(t, order.OrderID, "CANCELED")
+			if n := s.count(t, `select retained from payment where reservation_id = $1`, id); n != keeps {
+				t.Errorf("%d won are retained, want %d", n, keeps)
+			}
+			results, err := postgres.Prove(s.ctx, s.DB.Pool, time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range results {
+				if r.Violations > 0 {
+					t.Errorf("%s: %+v", r.ID, r.Findings)
+				}
+			}
+		})
+	}
 }

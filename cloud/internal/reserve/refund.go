@@ -34,6 +34,9 @@ func (c *change) startRefund(cancel cancellation) error {
 	}
 	if cancel.keeps > 0 {
 		refund.Amount, refund.Part = refund.Amount-cancel.keeps, true
+		if err := postgres.SetRetained(c.ctx, c.tx, r.ID, cancel.keeps); err != nil {
+			return err
+		}
 	}
 	// If no deposit has arrived, the provider rejects a refund account.
 	if cancel.account != nil && r.State == booking.Done && r.Method == booking.VirtualAccount {
@@ -222,6 +225,9 @@ func (c *change) declined(step rule.Step, p toss.Payment, why *PaymentRefused) (
 		return ErrAccountRequired, c.returnDeposit(p, why)
 	case rule.Restore:
 		if err := postgres.RestoreKeys(c.ctx, c.tx, c.r().ID, f.ID); err != nil {
+			return nil, err
+		}
+		if err := postgres.SetRetained(c.ctx, c.tx, c.r().ID, 0); err != nil {
 			return nil, err
 		}
 		if err := c.issuePass(); err != nil {
