@@ -218,8 +218,9 @@ func (r *row) told(template string) bool {
 }
 
 // asks records that a reservation is asked to end.
-func (w *world) asks(order string) {
+func (w *world) asks(order, by string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ends[order] = true
+	w.others[order] = w.others[order] || by != "customer"
 }

@@ -84,7 +84,7 @@ func (w *world) dashboard(order, method string, r *rand.Rand) {
 		w.note("dashboard: %d won of %s: %d", won, order, recorder.Code)
 		if recorder.Code == http.StatusOK {
 			w.by[order] += won
-			w.asks(order)
+			w.asks(order, "dashboard")
 			w.count(what)
 			w.look(order)
 		}
@@ -131,6 +131,8 @@ func (w *world) watchHeld() {
 func (w *world) mayHold(r *row, since time.Time) bool {
 	switch {
 	case r.refund != nil && r.refund.KeepsStay: // the rest follows the part
+		return true
+	case r.State == booking.Canceled && w.mayKeep(r, w.held(r.OrderID)):
 		return true
 	case r.State == booking.Done, w.charged[r.OrderID].After(since), r.refundAt.After(since):
 		return true

@@ -36,7 +36,8 @@ func TestModelMatchesService(t *testing.T) {
 		b := r.both(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"hold": b.hold, "confirm": b.confirm, "settle": b.settle, "settle due": b.settleDue, "cancel": b.cancel,
-			"callback": b.callback, "retry refund": b.retryRefund, "refund part": b.refundPart, "extend": b.extend, "exchange": b.exchange, "cancel with a part at the bank": b.cancelWithPart, "time passes": b.pass, "": b.compare,
+			"callback": b.callback, "retry refund": b.retryRefund, "refund part": b.refundPart, "extend": b.extend, "exchange": b.exchange, "cancel with a part at the bank": b.cancelWithPart,
+			"policy": b.policy, "cancel by policy": b.cancelByPolicy, "time passes": b.pass, "": b.compare,
 		})
 	})
 }
@@ -202,6 +203,7 @@ func (r *real) both(t *rapid.T) *both {
 	}
 	r.now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	b := &both{real: r, rows: new(rows), ids: map[string]booking.ReservationID{}}
+	b.setPolicy(t, nil)
 	b.model = &modelService{rows: b.rows, mu: new(sync.Mutex), now: r.db.Now, payments: r.Payments, step: func(string) {}, changed: func(*row, string) {}}
 	return b
 }
@@ -405,7 +407,8 @@ type state struct {
 	RefundAttempt, RefundAmount       int
 	Revoked, Account                  bool
 	KeepsStay, Taken, Rest            bool
-	Returned                          int
+	Part                              bool
+	Returned, Retained                int
 	Closed                            int
 	Webhooks, Applied                 int
 }
@@ -422,11 +425,11 @@ func (b *both) compare(t *rapid.T) {
 		want := state{State: string(r.State), Method: string(r.Method), Key: r.DoorlockKey != "", Expires: at(r.ExpiresAt), Closed: len(r.closed)}
 		if p := r.payment; p != nil {
 			want.PaymentKey, want.Status, want.Balance, want.Attempt, want.Checks, want.Answers = p.PaymentKey, p.Status, p.Balance, p.Attempt, p.Checks, p.Answers
-			want.Due, want.Returned = at(r.checkAt), p.Returned
+			want.Due, want.Returned, want.Retained = at(r.checkAt), p.Returned, p.Retained
 		}
 		if f := r.refund; f != nil {
 			want.Refund, want.By, want.Code, want.RefundAttempt, want.Revoked, want.Account = string(f.State), f.By, f.ErrorCode, f.Attempt, f.KeyRevoked, len(f.Account) > 0
-			want.RefundAmount, want.KeepsStay, want.Taken, want.Rest = f.Amount, f.KeepsStay, f.Taken, f.Rest
+			want.RefundAmount, want.KeepsStay, want.Taken, want.Rest, want.Part = f.Amount, f.KeepsStay, f.Taken, f.Rest, f.Part
 		}
 		for _, h := range b.rows.webhooks {
 			if h.order == r.OrderID {
@@ -448,7 +451,7 @@ func (b *both) read(t *rapid.T, order string) state {
 		       coalesce(p.payment_key, ''), coalesce(p.provider_status, ''), coalesce(p.balance_amount, 0), coalesce(p.attempt, 0), coalesce(p.checks, 0),
 		       coalesce(p.answers, 0), p.check_at, coalesce(f.state, ''), coalesce(f.requested_by, ''), coalesce(f.error_code, ''), coalesce(f.attempt, 0),
 		       coalesce(f.key_revoked, false), f.account is not null, coalesce(f.amount, 0), coalesce(f.keeps_stay, false), coalesce(f.taken, false),
-		       coalesce(f.rest, false), coalesce(p.returned, 0),
+		       coalesce(f.rest, false), coalesce(f.part, false), coalesce(p.returned, 0), coalesce(p.retained, 0),
 		       (select count(*) from refund where reservation_id = r.id and state in ('COMPLETED', 'REFUSED')),
 		       (select count(*) from webhook_event where order_id = r.order_id),
 		       (select count(*) from webhook_event where order_id = r.order_id and applied_at is not null)
@@ -462,7 +465,7 @@ func (b *both) read(t *rapid.T, order string) state {
 		var expires, due *time.Time
 		err = row.Scan(&s.State, &s.Method, &s.Key, &expires, &s.PaymentKey, &s.Status, &s.Balance, &s.Attempt, &s.Checks, &s.Answers, &due,
 			&s.Refund, &s.By, &s.Code, &s.RefundAttempt, &s.Revoked, &s.Account,
-			&s.RefundAmount, &s.KeepsStay, &s.Taken, &s.Rest, &s.Returned, &s.Closed, &s.Webhooks, &s.Applied)
+			&s.RefundAmount, &s.KeepsStay, &s.Taken, &s.Rest, &s.Part, &s.Returned, &s.Retained, &s.Closed, &s.Webhooks, &s.Applied)
 		if expires != nil {
 			s.Expires = at(*expires)
 		}

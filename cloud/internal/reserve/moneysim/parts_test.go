@@ -82,9 +82,9 @@ func (t *modelService) returnRest(r *row, before rule.Snapshot, p toss.Payment, 
 	if !before.Owes(p) {
 		return
 	}
-	by, won := before.LateBy(now), p.BalanceAmount
+	by, won := before.LateBy(now), p.BalanceAmount-r.payment.Retained
 	if f := before.Refund; f.Rest {
-		if err := r.openRefund(money.Refund{By: by, Amount: won, Account: f.Account}, ""); err != nil {
+		if err := r.openRefund(money.Refund{By: by, Amount: won, Part: r.payment.Retained > 0, Account: f.Account}, ""); err != nil {
 			panic(err)
 		}
 		r.refundAt = now
@@ -115,25 +115,28 @@ func (r *row) partPending() bool {
 
 // cancelPaid models the cancellation of a paid reservation whose part is open, or of which nothing is left to refund. It reports
 // whether the reservation has ended without a refund of its own.
-func (t *modelService) cancelPaid(r *row, c intent, now time.Time) (ended bool, err error) {
+func (t *modelService) cancelPaid(r *row, c *intent, now time.Time) (ended bool, err error) {
 	part, left := r.refund, r.left()
+	if c.policy {
+		c.keeps = left - r.policy.Refund(left, r.Start, now)
+	}
+	won := left - c.keeps
 	deposit := r.Method == booking.VirtualAccount
 	switch {
 	case part != nil && !part.AtBank() && !c.forced:
 		return false, reserve.ErrRefundOpen
-	case part == nil && left > 0:
+	case part == nil && won > 0:
 		return false, nil
-	case left > 0 && deposit && !c.account && !c.forced:
+	case won > 0 && deposit && !c.account && !c.forced:
 		return false, reserve.ErrAccountRequired
-	case t.extensionRefunds(r, c):
+	case t.extensionRefunds(r, *c):
 		return false, reserve.ErrRefundOpen
-	case part == nil:
-		t.endExtensions(r, c, now)
-		t.end(r, 0, now)
-		return true, nil
 	}
-	won := left
+	what := "canceled with a part at the bank"
+	r.payment.Retained = c.keeps
 	switch {
+	case part == nil:
+		won, what = 0, "canceled without a refund"
 	case !part.AtBank(): // the balance may still include it
 		won = r.Amount - r.payment.Returned - r.payment.SettledOutside
 	case c.account && deposit:
@@ -143,9 +146,9 @@ func (t *modelService) cancelPaid(r *row, c intent, now time.Time) (ended bool, 
 		part.Rest, part.Account = true, sealed(true)
 		r.scheduleCheck(now)
 	}
-	t.endExtensions(r, c, now)
+	t.endExtensions(r, *c, now)
 	t.end(r, won, now)
-	t.changed(r, "canceled with a part at the bank")
+	t.changed(r, what)
 	return true, nil
 }
 

@@ -20,6 +20,8 @@ type intent struct {
 	soon     bool // the queue sends the refund
 	forced   bool // the reservation ends now, and its money follows
 	lookedUp bool // a purchase whose outcome is unknown may be ended
+	policy   bool // the refund policy applies
+	keeps    int  // won that it leaves with the shop
 }
 
 func (t *modelService) startRefund(r *row, c intent, now time.Time) {
@@ -31,8 +33,11 @@ func (t *modelService) startRefund(r *row, c intent, now time.Time) {
 	case !r.PaidAt.IsZero():
 		won = r.left()
 	}
-	if err := r.openRefund(money.Refund{By: c.by, Amount: won, Account: sealed(account)}, cmp.Or(r.DoorlockKey, r.blocked)); err != nil {
+	if err := r.openRefund(money.Refund{By: c.by, Amount: won - c.keeps, Part: c.keeps > 0, Account: sealed(account)}, cmp.Or(r.DoorlockKey, r.blocked)); err != nil {
 		panic(err)
+	}
+	if c.keeps > 0 {
+		r.payment.Retained = c.keeps
 	}
 	r.refundAt = now
 	r.markCanceling()
@@ -115,7 +120,7 @@ func (t *modelService) cancelOnce(ctx context.Context, r *row, by string, accoun
 			return
 		}
 		var refunding bool
-		refunding, err = t.cancelRow(r, intent{by: by, account: account, lookedUp: seen != ""}, now)
+		refunding, err = t.cancelRow(r, intent{by: by, account: account, lookedUp: seen != "", policy: by == "customer"}, now)
 		if refunding && err == nil && r.refund != nil && !r.refund.KeepsStay {
 			refund = r.refund.ID
 		}
@@ -132,7 +137,7 @@ func (t *modelService) cancelRow(r *row, c intent, now time.Time) (refunding boo
 		return false, reserve.ErrAccountRequired
 	}
 	if r.State == booking.Done && r.payment != nil {
-		if ended, err := t.cancelPaid(r, c, now); ended || err != nil {
+		if ended, err := t.cancelPaid(r, &c, now); ended || err != nil {
 			return false, err
 		}
 	}
@@ -249,6 +254,10 @@ func (t *modelService) settleOutside(r *row) (err error) {
 		won := r.payment.Balance - r.payment.SettledOutside
 		if f.AtBank() {
 			won += f.Amount // the bank rejected the transfer, so the provider holds the money again
+		}
+		left := won
+		if won -= r.payment.Retained; f.KeepsStay {
+			won = max(won, min(left, f.Amount))
 		}
 		if won <= 0 {
 			err = reserve.ErrNothingToRefund

@@ -27,11 +27,12 @@ type row struct {
 	order         money.Order
 	extended      bool
 	closedAttempt bool
-	refusal       string    // code of the last refusal
-	messages      []message // that the guest has received
-	returned      bool      // a refund with money was opened
-	refundAt      time.Time // when the latest refund was requested
-	account       bool      // of an exchange: the refund account of the old stay is stored
+	refusal       string               // code of the last refusal
+	messages      []message            // that the guest has received
+	returned      bool                 // a refund with money was opened
+	refundAt      time.Time            // when the latest refund was requested
+	account       bool                 // of an exchange: the refund account of the old stay is stored
+	policy        booking.RefundPolicy // as it was at the payment; nil: the default
 }
 
 // message is a message about an order.
@@ -113,7 +114,8 @@ type rows struct {
 	list     []*row
 	webhooks []*webhook
 	entries  []money.Entry
-	compared time.Time // the last complete comparison
+	compared time.Time            // the last complete comparison
+	policy   booking.RefundPolicy // of the branch
 }
 
 // book inserts the movements of a payment into the books, each once.
@@ -304,6 +306,9 @@ func (t *rows) markDone(r *row, method string) error {
 		return err
 	}
 	r.keys++
+	if r.policy == nil {
+		r.policy = t.policy
+	}
 	r.Method, r.DoorlockKey, r.blocked, r.ExpiresAt = booking.Method(method), fmt.Sprintf("key-%d-%d", r.ID, r.keys), "", time.Time{}
 	r.PaidAt = r.Start // any time that is not zero
 	return nil

@@ -160,10 +160,13 @@ func (w *world) confirm(order, key, window string, r *rand.Rand) (refused bool) 
 }
 
 func (w *world) end(row *row, by string, r *rand.Rand) {
-	w.asks(row.OrderID)
+	w.asks(row.OrderID, by)
 	for range 3 {
 		account := r.IntN(3) > 0
-		err := w.process(r.IntN(2), by+" cancels "+row.OrderID, func(ctx context.Context, t *modelService) error { return t.cancel(ctx, row, by, account) })
+		var err error
+		w.requested(row.OrderID, by, func() {
+			err = w.process(r.IntN(2), by+" cancels "+row.OrderID, func(ctx context.Context, t *modelService) error { return t.cancel(ctx, row, by, account) })
+		})
 		w.note("%s cancels %s: %v", by, row.OrderID, err)
 		if !errors.Is(err, reserve.ErrPaymentPending) && !errors.Is(err, errGone) {
 			return
@@ -194,7 +197,7 @@ func (w *world) bankActs(order string, do func() error, what string) {
 	w.note("bank %s of %s: %v", what, order, err)
 	if err == nil {
 		if w.charged[order] = time.Now(); what == "reverses" {
-			w.asks(order)
+			w.asks(order, "bank")
 			delete(w.charged, order) // its guest has the money, and no message is due if the deposit was never known
 		}
 		w.count(what)
@@ -237,7 +240,7 @@ var simulation = seeds.Simulation{
 	Covered: []string{"DONE", "CANCELED", "crashes", "callbacks", "paid back", "refuse", "reverse", "restore", "arrive", "refunded", "refund system:overdue",
 		"left", "abandoned", "registered again", "canceled in the dashboard", "returned in part", "settled outside", "late", "late system:too-late",
 		"late system:abandoned", "lapse", "parts returned", "not returned", "canceled with a part at the bank", "rest",
-		"extended", "refund system:stay", "exchanged", "refund system:exchange"},
+		"extended", "refund system:stay", "exchanged", "refund system:exchange", "shares returned", "canceled without a refund", "kept"},
 	Rare: 400,
 	Cost: 4,
 }

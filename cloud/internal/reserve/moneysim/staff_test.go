@@ -80,6 +80,13 @@ func partOf(body []byte) int {
 	return cancel.CancelAmount
 }
 
+// isPart reports whether an amount is that of a part.
+func (w *world) isPart(won int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.parts, func(p *part) bool { return p.won == won })
+}
+
 // cancels returns the number of cancellations of an order at the provider.
 func (w *world) cancels(order string) (n int) {
 	for _, p := range w.box.Payments(order) {
@@ -94,7 +101,9 @@ func (w *world) partReturned(order string, won int) {
 	defer w.mu.Unlock()
 	i := slices.IndexFunc(w.parts, func(p *part) bool { return p.won == won })
 	if i < 0 {
-		w.violations = append(w.violations, fmt.Sprintf("M6: %d won of %s were returned, and no administrator asked for them", won, order))
+		if w.counts["shares returned"]++; len(w.rows.policy) == 0 {
+			w.violations = append(w.violations, fmt.Sprintf("M6: %d won of %s were returned, and no administrator asked for them", won, order))
+		}
 		return
 	}
 	w.parts[i].order = order
@@ -142,7 +151,11 @@ func (w *world) administer() {
 		if r.refund == nil || r.refund.State != money.RefundFailed {
 			continue
 		}
-		w.asks(r.OrderID)
+		by := "customer" // who has ended it
+		if r.refund.KeepsStay {
+			by = "admin:kim"
+		}
+		w.asks(r.OrderID, by)
 		err := w.process(0, "settle outside "+r.OrderID, func(_ context.Context, t *modelService) error { return t.settleOutside(r) })
 		if errors.Is(err, reserve.ErrNothingToRefund) {
 			err = w.process(0, "close "+r.OrderID, func(ctx context.Context, t *modelService) error { return t.retryRefund(ctx, r, false) })

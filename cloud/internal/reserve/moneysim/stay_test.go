@@ -148,7 +148,7 @@ func (t *modelService) endExtensions(r *row, c intent, now time.Time) {
 				continue
 			}
 			soon := c
-			soon.soon = true
+			soon.soon, soon.keeps = true, 0 // the refund policy applies to each payment by its own start
 			if _, err := t.cancelRow(e, soon, now); err != nil {
 				panic(err) // extensionRefunds was checked
 			}

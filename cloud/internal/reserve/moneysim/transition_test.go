@@ -90,6 +90,9 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		r.returned = r.returned && !p.ApprovedAt.IsZero()
 		won, overdue := r.refundedNow(p), r.refund.By == rule.ByOverdue && r.Extends == 0
 		r.refund.Amount = won
+		if r.refund.Part {
+			r.payment.Retained = p.BalanceAmount
+		}
 		t.bank(r, before, a, now)
 		if overdue {
 			r.markCanceled()
@@ -109,6 +112,7 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		return a.declined
 	case rule.Restore:
 		r.restoreKey()
+		r.payment.Retained = 0
 		r.advanceRefund(money.RefundRefused, a.declined.Code)
 		return a.declined
 	case rule.Arrive:
@@ -167,7 +171,7 @@ func (t *modelService) late(r *row, before rule.Snapshot, p toss.Payment, now ti
 }
 
 func (t *modelService) startLateRefund(r *row, by string, p toss.Payment, won int, now time.Time) {
-	if err := r.openRefund(money.Refund{By: by, Amount: won}, ""); err != nil {
+	if err := r.openRefund(money.Refund{By: by, Amount: won, Part: won > 0 && won < p.BalanceAmount}, ""); err != nil {
 		panic(err) // each step that leads here demands that none is open
 	}
 	r.refundAt = now

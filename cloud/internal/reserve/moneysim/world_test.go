@@ -38,8 +38,10 @@ type world struct {
 	charged    map[string]time.Time // by order: the latest charge
 	by         map[string]int       // by order: won that the dashboard returned
 	parts      []*part
-	prices     int             // that newPrice returned
-	ends       map[string]bool // by order: a guest, an administrator, the bank or the dashboard ended it
+	prices     int                  // that newPrice returned
+	ends       map[string]bool      // by order: a guest, an administrator, the bank or the dashboard ended it
+	others     map[string]bool      // by order: not only its guest may have ended it
+	requests   map[string][]request // by order: of its guest to cancel
 	seen       map[string]sandbox.Status
 	notes      []note
 	violations []string
@@ -182,7 +184,7 @@ func (w *world) provider(do func(), order string, part int) {
 		if won := after.Refunded - before.Refunded; part != 0 && won != part {
 			w.violation("M6: %d won of %s were paid back, want %d", won, order, part)
 		}
-		if part == 0 && (r == nil || r.DoorlockKey != "") {
+		if !w.isPart(part) && (r == nil || r.DoorlockKey != "") {
 			w.violation("M7: %s was paid back while its key lives", order)
 		}
 	}
@@ -351,10 +353,15 @@ func (w *world) close() {
 		if recorded > r.Amount {
 			w.violation("M6: refunds of %d won are recorded for %s, which cost %d won", recorded, r.OrderID, r.Amount)
 		}
+		if kept := theirs - outside; kept > 0 && r.State != booking.Done {
+			if w.count("kept"); kept > r.payment.Retained { // administrators may return parts of it
+				w.violation("M2: %d won of %s are kept, and %d are recorded", kept, r.OrderID, r.payment.Retained)
+			}
+		}
 		switch {
 		case r.State == booking.Done && theirs != r.Amount-w.by[r.OrderID]-returned:
 			w.violation("M2: %s is DONE, %d won were returned in parts, and the provider holds %d won", r.OrderID, returned, theirs)
-		case r.State != booking.Done && theirs != outside:
+		case r.State != booking.Done && !w.mayKeep(r, theirs-outside):
 			w.violation("M2: %s is %s, and the provider holds %d won, %d settled outside", r.OrderID, r.State, theirs, outside)
 		case r.State == booking.Confirming, r.State == booking.Canceling, r.State == booking.WaitingForDeposit, r.refund != nil:
 			w.violation("open: %s is still %s, refund %+v", r.OrderID, r.State, r.refund)
@@ -376,13 +383,13 @@ func (w *world) close() {
 
 func newWorld(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 0x5A1E))
-	w := &world{seed: seed, start: time.Now(), life: [2]int{1, 1}, owners: map[string]string{}, charged: map[string]time.Time{}, by: map[string]int{}, ends: map[string]bool{}, seen: map[string]sandbox.Status{}, counts: map[string]int{}}
+	w := &world{seed: seed, start: time.Now(), life: [2]int{1, 1}, owners: map[string]string{}, charged: map[string]time.Time{}, by: map[string]int{}, ends: map[string]bool{}, others: map[string]bool{}, requests: map[string][]request{}, seen: map[string]sandbox.Status{}, counts: map[string]int{}}
 	box, err := sandbox.New(sandbox.Options{RefundDelay: time.Minute})
 	if err != nil {
 		panic(err)
 	}
 	w.box = box
-	w.rows.compared = w.start
+	w.rows.compared, w.rows.policy = w.start, drawPolicy(seed)
 	w.wire = &wire{w: w, handler: box, sent: map[string]int{}, until: w.start}
 	if seed != calm {
 		some := func(most float64) float64 {
