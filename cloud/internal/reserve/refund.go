@@ -150,16 +150,14 @@ func (s *Service) overdue(ctx context.Context, q question) error {
 // returned at most once.
 func (s *Service) sendRefund(ctx context.Context, q question) error {
 	request := toss.CancelRequest{Reason: q.Refund.Reason}
-	if q.Refund.Part {
-		request.Amount = &q.Refund.Amount
-	}
-	var err error
-	account := q.Refund.Account
-	if q.Payment.Status == toss.StatusWaitingForDeposit {
-		account = nil // nothing was deposited: the provider rejects an account
-	}
-	if request.RefundAccount, err = s.openAccount(account); err != nil {
-		return fmt.Errorf("refund account of order %s: %w", q.Reservation.OrderID, err)
+	if q.Payment.Status != toss.StatusWaitingForDeposit { // without a deposit the provider rejects an amount and an account
+		if q.Refund.Part {
+			request.Amount = &q.Refund.Amount
+		}
+		var err error
+		if request.RefundAccount, err = s.openAccount(q.Refund.Account); err != nil {
+			return fmt.Errorf("refund account of order %s: %w", q.Reservation.OrderID, err)
+		}
 	}
 	failpoint.Hit("cancel.begun")
 	payment, err := s.Payments.Cancel(ctx, q.keys(), q.Refund.IdempotencyKey, q.Payment.PaymentKey, request)
@@ -176,13 +174,17 @@ func (s *Service) sendRefund(ctx context.Context, q question) error {
 // already been made.
 func (s *Service) unclearRefund(ctx context.Context, q question, cause error) error {
 	payment, err := s.Payments.Payment(ctx, q.keys(), q.Payment.PaymentKey)
-	reading := q.Cancelled(cause, payment, err, s.now())
-	if q.Refund.Part {
-		reading = rule.PartCancelled(cause, err, q.Refund.Attempt)
-	}
-	switch reading {
+	switch q.Cancelled(cause, payment, err, s.now()) {
 	case rule.Act:
 		return s.apply(ctx, q, answer{payment: payment})
+	case rule.Rephrase:
+		if err := s.renewRefundKey(ctx, q, cause); err != nil {
+			return err
+		}
+		if err := s.apply(ctx, q, answer{payment: payment}); err != nil {
+			return err
+		}
+		return errOvertaken // continue with the other request
 	case rule.AskLater:
 		s.Log.WarnContext(ctx, "refund: asking again later", "order_id", q.Reservation.OrderID, "error", cause)
 		s.alarmKeyRejected(ctx, q, cause)
@@ -194,17 +196,26 @@ func (s *Service) unclearRefund(ctx context.Context, q question, cause error) er
 	return s.apply(ctx, q, answer{payment: payment, declined: refusal(cause)})
 }
 
-// retryRefund schedules another attempt. If the provider has answered, the attempt gets a new idempotency key, because the
-// provider would replay its answer for the old one; otherwise it keeps the key. A refund of a part gets one only after a
-// rejection, because the key is all that prevents a second one.
+// retryRefund schedules another attempt.
 func (s *Service) retryRefund(ctx context.Context, q question, cause error) error {
-	if rule.Answered(cause) && (!q.Refund.Part || rule.Rejected(cause)) {
-		err := postgres.RenewRefundKey(ctx, s.DB.Pool, q.Refund.ID, q.Refund.IdempotencyKey, newCancelKey(q.Reservation.ID))
-		if err != nil {
-			return fmt.Errorf("renew the refund key of order %s: %w", q.Reservation.OrderID, err)
-		}
+	if err := s.renewRefundKey(ctx, q, cause); err != nil {
+		return err
 	}
 	return s.later(ctx, q)
+}
+
+// renewRefundKey gives the next attempt a new idempotency key if the provider has answered, because it would replay its
+// answer for the old one. A refund of a part gets one only after a rejection, because the key is all that prevents a second
+// one.
+func (s *Service) renewRefundKey(ctx context.Context, q question, cause error) error {
+	if !rule.Answered(cause) || q.Refund.Part && !rule.Rejected(cause) {
+		return nil
+	}
+	err := postgres.RenewRefundKey(ctx, s.DB.Pool, q.Refund.ID, q.Refund.IdempotencyKey, newCancelKey(q.Reservation.ID))
+	if err != nil {
+		return fmt.Errorf("renew the refund key of order %s: %w", q.Reservation.OrderID, err)
+	}
+	return nil
 }
 
 // declined handles a refund that the provider rejected. The reservation is confirmed again, with its old key. If a deposit
@@ -276,7 +287,7 @@ func (c *change) refunded(p toss.Payment) error {
 		return err
 	}
 	if c.Refund.Part {
-		if err := postgres.SetRetained(c.ctx, c.tx, c.r().ID, p.BalanceAmount); err != nil {
+		if err := postgres.SetRetained(c.ctx, c.tx, c.r().ID, p.Held()); err != nil {
 			return err
 		}
 	}
@@ -324,9 +335,10 @@ func (c *change) followed(p toss.Payment) error {
 	return c.advanceRefund(p)
 }
 
-// restate corrects the amount of a refund of everything. It is 0 if an account was to be closed and its deposit arrived first.
+// restate corrects the amount of a refund of everything: the deposit arrived while its account was to be closed, or the bank
+// reversed it before it was returned.
 func (c *change) restate(won int) error {
-	if f := c.Refund; f.Part || f.Taken || won == 0 || won == f.Amount {
+	if f := c.Refund; f.Part || f.Taken || won == f.Amount {
 		return nil
 	}
 	c.Refund.Amount = won

@@ -191,11 +191,11 @@ func (t *modelService) endUnclear(r *row, now time.Time) {
 
 func (t *modelService) sendRefund(ctx context.Context, q question) error {
 	f, keys, key := q.snapshot.Refund, toss.KeySet(q.snapshot.Payment.KeySet), q.snapshot.Payment.PaymentKey
-	request := toss.CancelRequest{Reason: "취소"}
-	if f.Part {
+	request, waits := toss.CancelRequest{Reason: "취소"}, q.snapshot.Payment.Status == toss.StatusWaitingForDeposit
+	if f.Part && !waits {
 		request.Amount = &f.Amount
 	}
-	if len(f.Account) > 0 && q.snapshot.Payment.Status != toss.StatusWaitingForDeposit {
+	if len(f.Account) > 0 && !waits {
 		request.RefundAccount = refundAccount
 	}
 	t.step("send refund")
@@ -207,16 +207,19 @@ func (t *modelService) sendRefund(ctx context.Context, q question) error {
 	payment, err := t.payments.Payment(ctx, keys, key)
 	t.step("refund looked up")
 	reading := q.snapshot.Cancelled(cause, payment, err, time.Now())
-	if f.Part {
-		reading = rule.PartCancelled(cause, err, f.Attempt)
+	if (reading == rule.AskLater || reading == rule.Rephrase) && rule.Answered(cause) && (!f.Part || rule.Rejected(cause)) {
+		t.tx("renew refund", func(time.Time) { q.row.renewRefundKey(f.ID, f.IdempotencyKey) })
 	}
 	switch reading {
 	case rule.Act:
 		return t.apply(ctx, q, answer{payment: payment})
-	case rule.AskLater:
-		if rule.Answered(cause) && (!f.Part || rule.Rejected(cause)) {
-			t.tx("renew refund", func(time.Time) { q.row.renewRefundKey(f.ID, f.IdempotencyKey) })
+	case rule.Rephrase:
+		t.tx("rephrase", func(time.Time) { t.changed(q.row, "rephrased") })
+		if err := t.apply(ctx, q, answer{payment: payment}); err != nil {
+			return err
 		}
+		return errOvertaken
+	case rule.AskLater:
 		return t.later(q)
 	}
 	return t.apply(ctx, q, answer{payment: payment, declined: refusal(cause)})

@@ -377,7 +377,7 @@ func (r *row) refundedNow(p toss.Payment) int {
 
 // restate corrects the amount of a refund of everything.
 func (r *row) restate(won int) {
-	if f := r.refund; !f.Part && !f.Taken && won != 0 {
+	if f := r.refund; !f.Part && !f.Taken {
 		f.Amount = won
 	}
 }

@@ -125,6 +125,10 @@ func (w *world) customer(n int, r *rand.Rand) {
 	} else if wild && change < 4 {
 		wg.Go(func() { w.exchange(row, order, guest) })
 	}
+	bank := rand.New(rand.NewPCG(w.seed, 0xBA4E+uint64(n)))
+	if wild && method == sandbox.MethodVirtualAccount && bank.IntN(3) == 0 {
+		wg.Go(func() { w.reverseDuringRefund(row, bank) })
+	}
 	if method == sandbox.MethodVirtualAccount {
 		deposit := upTo(r, 11*time.Minute)
 		if !wild {
@@ -160,8 +164,8 @@ func (w *world) confirm(order, key, window string, r *rand.Rand) (refused bool) 
 }
 
 func (w *world) end(row *row, by string, r *rand.Rand) {
-	w.asks(row.OrderID, by)
 	for range 3 {
+		w.asks(row.OrderID, by) // another one if the guest has registered it again
 		account := r.IntN(3) > 0
 		var err error
 		w.requested(row.OrderID, by, func() {
@@ -198,11 +202,22 @@ func (w *world) bankActs(order string, do func() error, what string) {
 	if err == nil {
 		if w.charged[order] = time.Now(); what == "reverses" {
 			w.asks(order, "bank")
+			w.reversed[order] = true
 			delete(w.charged, order) // its guest has the money, and no message is due if the deposit was never known
 		}
 		w.count(what)
 		w.look(order)
 	}
+}
+
+// reverseDuringRefund has the bank reverse a deposit whose refund the provider has not made yet.
+func (w *world) reverseDuringRefund(row *row, r *rand.Rand) {
+	if !w.awaitState(row, booking.Canceling) {
+		return
+	}
+	time.Sleep(upTo(r, 20*time.Second))
+	order := row.OrderID
+	w.bankActs(order, func() error { _, err := w.box.Reverse(order); return err }, "reverses")
 }
 
 // run simulates a seed. It must be called in a synctest bubble.
@@ -240,7 +255,7 @@ var simulation = seeds.Simulation{
 	Covered: []string{"DONE", "CANCELED", "crashes", "callbacks", "paid back", "refuse", "reverse", "restore", "arrive", "refunded", "refund system:overdue",
 		"left", "abandoned", "registered again", "canceled in the dashboard", "returned in part", "settled outside", "late", "late system:too-late",
 		"late system:abandoned", "lapse", "parts returned", "not returned", "canceled with a part at the bank", "rest",
-		"extended", "refund system:stay", "exchanged", "refund system:exchange", "shares returned", "canceled without a refund", "kept"},
+		"rephrased", "extended", "refund system:stay", "exchanged", "refund system:exchange", "shares returned", "canceled without a refund", "kept"},
 	Rare: 400,
 	Cost: 4,
 }
@@ -250,6 +265,7 @@ var regressions = []seeds.Regression{
 	{Seed: 1363, Why: "a request of a refused attempt was charged later, and its outcome was never read"},
 	{Seed: 6625, Why: "a deposit arrived while its account was closed, the bank rejected its refund of 0 won, and no refund by hand was possible"},
 	{Seed: 52, Why: "the provider declined the refund of an exchanged stay, which was confirmed again beside the new one"},
+	{Seed: 1277, Why: "the bank reversed the deposit of an extension during its refund, which was then sent again without end"},
 	{Seed: 1349, Why: "a guest who exchanged a stay once more kept the account of the first exchange, and both were confirmed"},
 }
 

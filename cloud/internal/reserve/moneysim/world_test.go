@@ -39,6 +39,7 @@ type world struct {
 	by         map[string]int       // by order: won that the dashboard returned
 	parts      []*part
 	prices     int                  // that newPrice returned
+	reversed   map[string]bool      // by order: the bank took the deposit back
 	ends       map[string]bool      // by order: a guest, an administrator, the bank or the dashboard ended it
 	others     map[string]bool      // by order: not only its guest may have ended it
 	requests   map[string][]request // by order: of its guest to cancel
@@ -383,7 +384,7 @@ func (w *world) close() {
 
 func newWorld(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 0x5A1E))
-	w := &world{seed: seed, start: time.Now(), life: [2]int{1, 1}, owners: map[string]string{}, charged: map[string]time.Time{}, by: map[string]int{}, ends: map[string]bool{}, others: map[string]bool{}, requests: map[string][]request{}, seen: map[string]sandbox.Status{}, counts: map[string]int{}}
+	w := &world{seed: seed, start: time.Now(), life: [2]int{1, 1}, owners: map[string]string{}, charged: map[string]time.Time{}, by: map[string]int{}, ends: map[string]bool{}, reversed: map[string]bool{}, others: map[string]bool{}, requests: map[string][]request{}, seen: map[string]sandbox.Status{}, counts: map[string]int{}}
 	box, err := sandbox.New(sandbox.Options{RefundDelay: time.Minute})
 	if err != nil {
 		panic(err)

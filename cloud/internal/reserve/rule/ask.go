@@ -42,6 +42,7 @@ const (
 	Resend   Reading = "resend"   // send the confirmation once more
 	AskAgain Reading = "ask"      // look up the outcome, at once
 	AskLater Reading = "later"    // the outcome is not known yet
+	Rephrase Reading = "rephrase" // the deposit is not as the request assumed: store the look-up, and send another request
 )
 
 // Found reads the reply to a look-up.
@@ -96,6 +97,10 @@ func (s Snapshot) Cancelled(cause error, p toss.Payment, lookedUp error, now tim
 	switch {
 	case lookedUp != nil, toss.KeyRejected(cause):
 		return AskLater
+	case s.depositMoved(p):
+		return Rephrase
+	case s.Refund.Part:
+		return partCancelled(cause, s.Refund.Attempt)
 	case over(p, time.Time{}):
 		return Act
 	case p.Status == toss.StatusWaitingForDeposit && !s.reopens(now):
@@ -112,11 +117,26 @@ func (s Snapshot) Cancelled(cause error, p toss.Payment, lookedUp error, now tim
 	return Declined
 }
 
-// PartCancelled reads the reply to a refund of a part that was not a plain success. A look-up cannot tell by which request a
+// depositMoved reports whether the bank has reversed the deposit that the refund in progress returns, or whether a deposit
+// has arrived again. The provider accepts an amount and an account of the payer only while it holds a deposit. A refund that
+// keeps the stay is not affected: the reservation follows the deposit.
+func (s Snapshot) depositMoved(p toss.Payment) bool {
+	switch waited := s.Payment.Status == toss.StatusWaitingForDeposit; {
+	case s.keepsStay():
+		return false
+	case p.Status == toss.StatusWaitingForDeposit:
+		return !waited
+	case p.Status == toss.StatusDone:
+		return waited && len(s.Refund.Account) > 0
+	}
+	return false
+}
+
+// partCancelled reads the reply to a refund of a part that was not a plain success. A look-up cannot tell by which request a
 // part was returned, so only a reply to this request counts.
-func PartCancelled(cause, lookedUp error, attempt int) Reading {
+func partCancelled(cause error, attempt int) Reading {
 	switch class := toss.ClassOf(cause); {
-	case lookedUp != nil, toss.KeyRejected(cause), class == toss.RetryLater, !Rejected(cause):
+	case class == toss.RetryLater, !Rejected(cause):
 		return AskLater
 	case class == toss.Unknown && attempt < contradictions:
 		return AskLater

@@ -177,7 +177,9 @@ func TestReadings(t *testing.T) {
 			}
 		}
 		refund := func(state booking.State, attempt int) rule.Snapshot {
-			return rule.Snapshot{Reservation: booking.Reservation{State: state}, Refund: &money.Refund{Attempt: attempt}}
+			return rule.Snapshot{
+				Reservation: booking.Reservation{State: state}, Payment: money.Payment{Status: toss.StatusWaitingForDeposit}, Refund: &money.Refund{Attempt: attempt},
+			}
 		}
 		first, third := refund(booking.Canceling, 1), refund(booking.Canceling, 3)
 		for _, status := range []string{toss.StatusDone, toss.StatusWaitingForDeposit, toss.StatusCanceled, toss.StatusExpired, toss.StatusAborted} {
@@ -186,6 +188,13 @@ func TestReadings(t *testing.T) {
 		}
 		open := toss.Payment{Status: toss.StatusWaitingForDeposit}
 		fmt.Fprintf(&table, "  account of an ended reservation, third attempt: %s\n", refund(booking.Canceled, 3).Cancelled(cancelErr, open, nil, now))
+		reversed, back, part := third, third, third
+		reversed.Payment.Status = toss.StatusDone
+		back.Refund = &money.Refund{Attempt: 3, Account: []byte("account")}
+		part.Refund, part.Payment.Status = &money.Refund{Attempt: 3, KeepsStay: true, Part: true}, toss.StatusDone
+		fmt.Fprintf(&table, "  deposit reversed: %s, not looked up: %s, part that keeps the stay: %s; deposit back: %s\n",
+			reversed.Cancelled(cancelErr, open, nil, now), reversed.Cancelled(cancelErr, open, errors.New("reset"), now),
+			part.Cancelled(cancelErr, open, nil, now), back.Cancelled(cancelErr, toss.Payment{Status: toss.StatusDone}, nil, now))
 	}
 	read("no error", nil, nil, errors.New("reset"))
 	read("reset", errors.New("reset"), errors.New("reset"), errors.New("reset"))

@@ -1,0 +1,88 @@
+package reserve_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+// TestReversalDuringRefund: the bank reverses a deposit while its refund waits for the provider. Nothing is left to return, so
+// the account is closed and the refund ends with 0 won. (Seed 1277 of moneysim.)
+func TestReversalDuringRefund(t *testing.T) {
+	t.Parallel()
+	begin := map[string]func(t *testing.T, s *shop) (order string, id int64){
+		"stay": func(t *testing.T, s *shop) (string, int64) {
+			b, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+			s.withoutRefunds(t)
+			s.cancelLater(t, b, id)
+			return order.OrderID, id
+		},
+		"part that the refund policy returns": func(t *testing.T, s *shop) (string, int64) {
+			s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore": 10000, "percent": 100}, {"untilMinutesBefore": 10, "percent": 50}]`)
+			b, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+			s.withoutRefunds(t)
+			s.cancelLater(t, b, id)
+			return order.OrderID, id
+		},
+		"extension": func(t *testing.T, s *shop) (string, int64) {
+			g := s.loggedIn(t, sandbox.MethodCard)
+			order := g.hold(t, s, g.end().Add(10*time.Minute))
+			s.pay(t, g.Buyer, order, sandbox.MethodVirtualAccount)
+			s.deposit(t, order.OrderID)
+			id := s.wantState(t, order.OrderID, "DONE")
+			s.withoutRefunds(t)
+			s.cancelLater(t, g.Buyer, g.id)
+			return order.OrderID, id
+		},
+		"late deposit": func(t *testing.T, s *shop) (string, int64) {
+			_, order, _ := s.bought(t, sandbox.MethodVirtualAccount)
+			s.exec(t, `update reservation set state = 'CANCELED', canceled_at = now() where order_id = $1`, order.OrderID) // not possible through the API
+			s.deposit(t, order.OrderID)
+			id := s.wantState(t, order.OrderID, "CANCELED")
+			s.awaitRefund(t, id, "FAILED")
+			s.withoutRefunds(t)
+			_ = s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &guestAccount, By: hq}) // pending
+			return order.OrderID, id
+		},
+	}
+	for name, begin := range begin {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			order, id := begin(t, s)
+			s.reverse(t, order)
+			s.Sandbox.ClearFaults()
+			replica := s.Replica(t)
+			s.eventually(t, "the refund has not ended", func() bool {
+				_ = replica.Settle(s.ctx, booking.ReservationID(id)) // the outcome is in the database
+				return s.count(t, `select count(*) from refund where reservation_id = $1 and state = 'REQUESTED'`, id) == 0
+			})
+			s.await(t, order, "CANCELED")
+			if won := s.count(t, `select coalesce(sum(amount), 0) from refund where reservation_id = $1 and state <> 'REFUSED'`, id); won != 0 {
+				t.Errorf("refunds of %d won of a deposit that the bank has reversed", won)
+			}
+			if won := s.count(t, `select coalesce(max(retained), 0) from payment where reservation_id = $1`, id); won != 0 {
+				t.Errorf("%d won are left with the shop, which has received nothing", won)
+			}
+			if n := s.count(t, `select count(*) from message where reservation_id = $1 and template = 'refund-completed'`, id); n != 0 {
+				t.Error("a message about a refund that was not made")
+			}
+		})
+	}
+}
+
+// withoutRefunds has the provider answer each refund with "later".
+func (s *shop) withoutRefunds(t *testing.T) {
+	t.Helper()
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 429, Code: "TOO_MANY_REQUESTS", Times: -1})
+}
+
+// cancelLater cancels a reservation whose refund the provider does not make yet.
+func (s *shop) cancelLater(t *testing.T, b *moneytest.Buyer, id int64) {
+	t.Helper()
+	s.answer(t, b, "/payment/cancel", refundAccount(map[string]any{"id": id, "cancelReason": "변심"}), 503, "PaymentPendingException")
+}
