@@ -70,7 +70,12 @@ func (f Refund) Waits() bool {
 // AtBank reports whether the money has left the provider's balance and has not reached the guest: the bank is transferring it,
 // or has rejected the transfer.
 func (f Refund) AtBank() bool {
-	return f.State == RefundPending || f.State == RefundFailed && (f.Taken || f.ErrorCode == TransferFailed || f.ErrorCode == PartFailed)
+	return f.State == RefundPending || f.State == RefundFailed && f.Taken || f.TransferRejected()
+}
+
+// TransferRejected reports whether the bank has rejected the transfer, and no later request has been declined.
+func (f Refund) TransferRejected() bool {
+	return f.State == RefundFailed && (f.ErrorCode == TransferFailed || f.ErrorCode == PartFailed)
 }
 
 // The provider's states of a transfer that the bank has rejected. They are the codes of failed refunds.

@@ -498,3 +498,36 @@ func (o *outrun) Cancel(ctx context.Context, keys toss.KeySet, key, paymentKey s
 	o.then()
 	return payment, err
 }
+
+// TestRefundRefusedAtAnotherReplica: another replica applies the refusal of a late deposit's refund first. The administrator who sent
+// it receives the refusal.
+func TestRefundRefusedAtAnotherReplica(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, id := s.lateDeposit(t)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "REFUND_REJECTED", Times: -1})
+	replica, other := s.Replica(t), s.Replica(t)
+	var refused *reserve.PaymentRefused
+	replica.Payments = &outrun{Payments: replica.Payments, first: func() {}, then: func() {
+		if err := other.Settle(s.ctx, booking.ReservationID(id)); !errors.As(err, &refused) {
+			t.Errorf("the other replica: got %v, want the refusal", err)
+		}
+	}}
+	err := replica.RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &guestAccount, By: hq})
+	if !errors.As(err, &refused) || refused.Code != "REFUND_REJECTED" {
+		t.Errorf("got %v, want the refusal", err)
+	}
+	s.awaitRefund(t, id, "FAILED")
+}
+
+// lateDeposit returns a reservation that ended before its deposit arrived. Its refund waits for an account.
+func (s *shop) lateDeposit(t *testing.T) (order string, id int64) {
+	t.Helper()
+	_, bought, _ := s.bought(t, sandbox.MethodVirtualAccount)
+	order = bought.OrderID
+	s.exec(t, `update reservation set state = 'CANCELED', canceled_at = now() where order_id = $1`, order) // not possible through the API
+	s.deposit(t, order)
+	id = s.wantState(t, order, "CANCELED")
+	s.awaitRefund(t, id, "FAILED")
+	return order, id
+}

@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -460,10 +461,7 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 // runRefund sends a recorded refund. Concurrent requests share one call.
 func (s *Service) runRefund(ctx context.Context, f money.Refund) error {
 	_, err := detached(ctx, s, f.IdempotencyKey, func(ctx context.Context) (struct{}, error) {
-		err := s.Settle(ctx, f.Reservation)
-		if err == nil {
-			err = s.refundOutcome(ctx, f.ID)
-		}
+		err := s.refundOutcome(ctx, f.ID, s.Settle(ctx, f.Reservation))
 		if err != nil {
 			err = s.pending(ctx, f.IdempotencyKey, err)
 		}
@@ -472,12 +470,19 @@ func (s *Service) runRefund(ctx context.Context, f money.Refund) error {
 	return err
 }
 
-// refundOutcome returns the error to report for a refund that is already settled, for example if a callback has applied the
-// provider's refusal.
-func (s *Service) refundOutcome(ctx context.Context, id int64) error {
+// refundOutcome returns the error to report for a refund after an attempt to settle it. A callback, the sweep or another replica
+// may have settled it first. The attempt has then looked the payment up again, and its result is about that look-up.
+func (s *Service) refundOutcome(ctx context.Context, id int64, settled error) error {
 	f, err := postgres.RefundByID(ctx, s.DB.Pool, id)
-	if err != nil || f.State != money.RefundRefused {
-		return err
+	switch {
+	case err != nil:
+		return errors.Join(settled, err)
+	case f.State == money.RefundCompleted, f.State == money.RefundPending, f.TransferRejected():
+		return nil // the provider has executed it
+	case f.State == money.RefundRequested:
+		return cmp.Or(settled, ErrPaymentPending)
+	case f.State == money.RefundFailed:
+		return &PaymentRefused{Code: f.ErrorCode, Message: f.ErrorMessage}
 	}
 	r, err := postgres.Reservation(ctx, s.DB.Pool, f.Reservation)
 	switch {

@@ -236,3 +236,25 @@ func (s *shop) start(t *testing.T, id int64) (start time.Time) {
 	}
 	return start
 }
+
+// TestPartSettledByAnotherReplica: another replica settles a refund of a part first, and the look-up after it does not find the
+// payment yet. The administrator learns that the part was returned, otherwise it would be returned once more. (Seed 11992 of
+// moneysim.)
+func TestPartSettledByAnotherReplica(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, _, id := s.paid(t, sandbox.MethodCard)
+	replica, other := s.Replica(t), s.Replica(t)
+	replica.Payments = &outrun{Payments: replica.Payments, first: func() {}, then: func() {
+		if err := other.Settle(s.ctx, booking.ReservationID(id)); err != nil {
+			t.Error(err)
+		}
+		s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Code: "NOT_FOUND_PAYMENT"})
+	}}
+	if _, err := replica.RefundPart(s.ctx, part(id, 1000)); err != nil {
+		t.Errorf("got %v for a part that was returned", err)
+	}
+	if n := s.count(t, `select count(*) from refund where reservation_id = $1 and state = 'COMPLETED'`, id); n != 1 {
+		t.Errorf("%d parts returned, want 1", n)
+	}
+}

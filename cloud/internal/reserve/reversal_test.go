@@ -39,14 +39,10 @@ func TestReversalDuringRefund(t *testing.T) {
 			return order.OrderID, id
 		},
 		"late deposit": func(t *testing.T, s *shop) (string, int64) {
-			_, order, _ := s.bought(t, sandbox.MethodVirtualAccount)
-			s.exec(t, `update reservation set state = 'CANCELED', canceled_at = now() where order_id = $1`, order.OrderID) // not possible through the API
-			s.deposit(t, order.OrderID)
-			id := s.wantState(t, order.OrderID, "CANCELED")
-			s.awaitRefund(t, id, "FAILED")
+			order, id := s.lateDeposit(t)
 			s.withoutRefunds(t)
 			_ = s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &guestAccount, By: hq}) // pending
-			return order.OrderID, id
+			return order, id
 		},
 	}
 	for name, begin := range begin {

@@ -171,9 +171,7 @@ func (t *modelService) cancelRow(r *row, c intent, now time.Time) (refunding boo
 // runRefund sends a recorded refund, which another process may settle meanwhile.
 func (t *modelService) runRefund(ctx context.Context, r *row, id int64) error {
 	err := t.settle(ctx, r)
-	if err == nil {
-		t.tx("refund outcome", func(time.Time) { err = r.refundOutcome(id) })
-	}
+	t.tx("refund outcome", func(time.Time) { err = r.refundOutcome(id, err) })
 	return err
 }
 

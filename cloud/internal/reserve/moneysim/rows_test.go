@@ -1,6 +1,7 @@
 package moneysim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -350,18 +351,22 @@ func (r *row) advanceRefund(to money.RefundState, code string) {
 	}
 }
 
-// refundOutcome returns the error of a refund that the provider refused, which another process may have recorded.
-func (r *row) refundOutcome(id int64) error {
-	for _, f := range r.closed {
-		switch {
-		case f.ID != id || f.State != money.RefundRefused:
-		case !f.KeepsStay && !f.KeyRevoked && r.State != booking.WaitingForDeposit: // the deposit arrived meanwhile
-			return reserve.ErrAccountRequired
-		default:
-			return &reserve.PaymentRefused{Code: f.ErrorCode}
-		}
+// refundOutcome returns the error of a refund after an attempt to settle it. Another process may have settled it first.
+func (r *row) refundOutcome(id int64, settled error) error {
+	f := r.refund
+	if f == nil || f.ID != id {
+		i := slices.IndexFunc(r.closed, func(f money.Refund) bool { return f.ID == id })
+		f = &r.closed[i]
 	}
-	return nil
+	switch {
+	case f.State == money.RefundCompleted, f.State == money.RefundPending, f.TransferRejected():
+		return nil
+	case f.State == money.RefundRequested:
+		return cmp.Or(settled, reserve.ErrPaymentPending)
+	case f.State == money.RefundRefused && !f.KeepsStay && !f.KeyRevoked && r.State != booking.WaitingForDeposit: // the deposit arrived meanwhile
+		return reserve.ErrAccountRequired
+	}
+	return &reserve.PaymentRefused{Code: f.ErrorCode}
 }
 
 // refundedNow returns the won that the open refund returned.
