@@ -98,6 +98,15 @@ func ReopenRefund(ctx context.Context, tx pgx.Tx, id int64, account []byte, key 
 	return err
 }
 
+// RequestClosing has a refund that was not sent close its account instead. No account of the guest is kept for it, and it does not
+// wait for approval any more.
+func RequestClosing(ctx context.Context, tx pgx.Tx, id int64, key string) error {
+	_, err := tx.Exec(ctx, `
+		update refund set state = 'REQUESTED', account = null, account_summary = null, account_by = null, outside_request = null, idempotency_key = $2,
+		       attempt = 1, error_code = null, error_message = null, updated_at = clock_timestamp() where id = $1`, id, key)
+	return err
+}
+
 // PayRestTo has the rest of a canceled reservation follow a refund to the same account, which is replaced unless account is nil.
 func PayRestTo(ctx context.Context, tx pgx.Tx, id int64, account []byte) error {
 	_, err := tx.Exec(ctx, `update refund set rest = true, account = coalesce($2, account) where id = $1`, id, account)

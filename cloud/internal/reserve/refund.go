@@ -339,7 +339,7 @@ func (c *change) followed(p toss.Payment) error {
 // restate corrects the amount of a refund of everything: the deposit arrived while its account was to be closed, or the bank
 // reversed it before it was returned.
 func (c *change) restate(won int) error {
-	if f := c.Refund; f.Part || f.Taken || won == f.Amount {
+	if f := c.Refund; f.Taken || f.Part && won > 0 || won == f.Amount {
 		return nil
 	}
 	c.Refund.Amount = won

@@ -1,6 +1,7 @@
 package reserve_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -81,4 +82,45 @@ func (s *shop) withoutRefunds(t *testing.T) {
 func (s *shop) cancelLater(t *testing.T, b *moneytest.Buyer, id int64) {
 	t.Helper()
 	s.answer(t, b, "/payment/cancel", refundAccount(map[string]any{"id": id, "cancelReason": "변심"}), 503, "PaymentPendingException")
+}
+
+// TestReversalBeforeRefund: the bank reverses a late deposit while its refund waits for the guest's account, or for the approval of an
+// account. The link becomes void, and the account is closed. A deposit that arrives before that is not sent to the account without
+// its approval.
+func TestReversalBeforeRefund(t *testing.T) {
+	t.Parallel()
+	for _, named := range []bool{false, true} {
+		t.Run(map[bool]string{false: "without an account", true: "account waits for approval"}[named], func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			order, id := s.lateDeposit(t)
+			token, replica := s.refundToken(t, id), s.Replica(t)
+			if named {
+				stranger := guestAccount
+				stranger.Holder = "다른 사람"
+				if err := replica.RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &stranger, By: hq}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.withoutRefunds(t)
+			s.reverse(t, order)
+			if err := replica.EnterRefundAccount(s.ctx, token, guestAccount); !errors.Is(err, reserve.ErrNoRefundLink) {
+				t.Errorf("the link of a refund that is not due: got %v, want ErrNoRefundLink", err)
+			}
+			s.deposit(t, order) // once more
+			s.Sandbox.ClearFaults()
+			s.eventually(t, "an account is not asked for again", func() bool {
+				_ = replica.Settle(s.ctx, booking.ReservationID(id)) // the outcome is in the database
+				return s.count(t, `select count(*) from refund where reservation_id = $1 and state = 'FAILED' and amount > 0`, id) == 1
+			})
+			s.reverse(t, order)
+			s.awaitRefund(t, id, "COMPLETED")
+			if won := s.count(t, `select sum(amount) from refund where reservation_id = $1`, id); won != 0 {
+				t.Errorf("refunds of %d won of a deposit that the bank has reversed", won)
+			}
+			if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and resolved_at is null`, order); n != 0 {
+				t.Errorf("%d discrepancies are still open", n)
+			}
+		})
+	}
 }

@@ -72,6 +72,8 @@ func (c *change) transition(a answer) (verdict, err error) {
 		return nil, postgres.PostponeCheck(c.ctx, c.tx, c.r().ID, earlier(c.now.Add(depositPoll), c.r().ExpiresAt))
 	case rule.Reverse:
 		return nil, c.reversed(p)
+	case rule.CloseReversed:
+		return nil, c.closeReversed(p)
 	case rule.Drop:
 		return nil, c.dropped(p)
 	case rule.Refunded:
@@ -225,6 +227,18 @@ func (c *change) reversed(p toss.Payment) error {
 		return err
 	}
 	return c.report("reversal", "the bank has taken the deposit back")
+}
+
+// closeReversed handles a deposit that the bank reversed while its refund waited for an account or an administrator: nothing is
+// left to return, so the refund closes the account at the provider.
+func (c *change) closeReversed(p toss.Payment) error {
+	if err := postgres.RequestClosing(c.ctx, c.tx, c.Refund.ID, newCancelKey(c.r().ID)); err != nil {
+		return err
+	}
+	if err := c.ledger("deposit.reversed", p); err != nil {
+		return err
+	}
+	return c.settleAt(c.now)
 }
 
 // await sets the reservation to wait for its deposit until due, or until the provider closes the account if that is earlier.

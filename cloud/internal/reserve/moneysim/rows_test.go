@@ -382,7 +382,7 @@ func (r *row) refundedNow(p toss.Payment) int {
 
 // restate corrects the amount of a refund of everything.
 func (r *row) restate(won int) {
-	if f := r.refund; !f.Part && !f.Taken {
+	if f := r.refund; !f.Taken && (!f.Part || won == 0) {
 		f.Amount = won
 	}
 }

@@ -67,6 +67,10 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 			r.order.PendingAt = time.Time{}
 		}
 		return t.await(r, p, rule.DepositDue(r.Interval, now.Add(depositDue), now), now)
+	case rule.CloseReversed:
+		r.refund.Account, r.refundAt = nil, now
+		r.reopenRefund(false)
+		r.scheduleCheck(now)
 	case rule.WaitOn:
 		r.postponeCheck(earlier(now.Add(depositPoll), r.ExpiresAt))
 	case rule.Drop:
@@ -91,7 +95,7 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		won, overdue := r.refundedNow(p), r.refund.By == rule.ByOverdue && r.Extends == 0
 		r.refund.Amount = won
 		if r.refund.Part {
-			r.payment.Retained = p.BalanceAmount
+			r.payment.Retained = p.Held()
 		}
 		t.bank(r, before, a, now)
 		if overdue {

@@ -56,6 +56,7 @@ const (
 	Wait            Step = "wait"             // an account was issued
 	WaitOn          Step = "wait on"          // its deposit has not arrived yet
 	Reverse         Step = "reverse"          // the bank took the deposit back: the key is revoked
+	CloseReversed   Step = "close reversed"   // … before its refund was sent: the account is closed instead
 	Drop            Step = "drop"             // the provider holds nothing any more: canceled
 	Partial         Step = "partial"          // a part was returned at the provider: booked, the reservation stays confirmed
 	Refunded        Step = "refunded"         // the refund we asked for is done: canceled
@@ -378,6 +379,9 @@ func (s Snapshot) awaited(now time.Time) Step {
 		return Reverse
 	case booking.WaitingForDeposit:
 		return WaitOn
+	}
+	if f := s.Refund; f != nil && f.Unsent() && !f.KeepsStay {
+		return CloseReversed
 	}
 	return Stay
 }
