@@ -136,6 +136,53 @@ func TestDeclinedRetryOfPartRemainsOwed(t *testing.T) {
 	}
 }
 
+// TestTransferRepeatedInTheDashboard: the provider's dashboard repeats a transfer that the bank has rejected, and there is no callback.
+// An account that is entered or approved after that does not receive the part a second time.
+func TestTransferRepeatedInTheDashboard(t *testing.T) {
+	t.Parallel()
+	again := map[string]func(t *testing.T, s *shop, id int64){
+		"another account": func(t *testing.T, s *shop, id int64) { s.retryPart(t, id) },
+		"account of the guest": func(t *testing.T, s *shop, id int64) {
+			if err := s.Replica(t).EnterRefundAccount(s.ctx, s.refundToken(t, id), guestAccount); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"approval": func(t *testing.T, s *shop, id int64) {
+			other := account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "lee", Role: account.HQ}
+			if err := s.Replica(t).ApproveRefund(s.ctx, booking.ReservationID(id), other); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	for name, again := range again {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+			s.fault(t, sandbox.Fault{Target: sandbox.TargetCallback, Kind: sandbox.FaultError, Times: -1}) // of the part itself, late
+			s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError, Times: 1})
+			if _, err := s.Replica(t).RefundPart(s.ctx, part(id, 1000)); err != nil {
+				t.Fatal(err)
+			}
+			s.awaitRefund(t, id, "FAILED")
+			if name == "approval" {
+				stranger := guestAccount
+				stranger.Holder = "다른 사람"
+				if err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &stranger, By: hq}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			held := s.Sandbox.Payments(order.OrderID)[0].BalanceAmount
+			s.dashboard(t, order, order.Amount-held, &guestAccount)
+			again(t, s, id)
+			s.refundsDone(t, id)
+			if p := s.Sandbox.Payments(order.OrderID)[0]; p.BalanceAmount != held {
+				t.Errorf("the provider holds %d won, want %d", p.BalanceAmount, held)
+			}
+		})
+	}
+}
+
 // rejectedPart has a part that the bank has rejected wait for the approval of another account.
 func (s *shop) rejectedPart(t *testing.T) (*moneytest.Buyer, int64) {
 	t.Helper()

@@ -150,6 +150,11 @@ func (s *Service) overdue(ctx context.Context, q question) error {
 // sendRefund requests the refund from the provider and applies the answer. The idempotency key ensures that the money is
 // returned at most once.
 func (s *Service) sendRefund(ctx context.Context, q question) error {
+	if q.Refund.Taken {
+		if repeated, err := s.transferRepeated(ctx, q); repeated || err != nil {
+			return err
+		}
+	}
 	request := toss.CancelRequest{Reason: q.Refund.Reason}
 	if q.Payment.Status != toss.StatusWaitingForDeposit { // without a deposit the provider rejects an amount and an account
 		if q.Refund.Part {
@@ -169,6 +174,21 @@ func (s *Service) sendRefund(ctx context.Context, q question) error {
 	err = s.apply(ctx, q, answer{payment: payment, returned: true})
 	failpoint.Hit("cancel.finished")
 	return err
+}
+
+// transferRepeated looks up a payment before a transfer that the bank rejected is sent again, and reports whether the provider has
+// repeated it. In its dashboard that is possible without a callback, and another request would take the amount off the balance a
+// second time.
+func (s *Service) transferRepeated(ctx context.Context, q question) (bool, error) {
+	payment, err := s.Payments.Payment(ctx, q.keys(), q.Payment.PaymentKey)
+	switch {
+	case err != nil:
+		s.Log.WarnContext(ctx, "refund: the transfer is unknown", "order_id", q.Reservation.OrderID, "error", err)
+		return true, s.later(ctx, q)
+	case rule.AtBank(payment.RefundStatus()) == money.RefundFailed:
+		return false, nil
+	}
+	return true, s.apply(ctx, q, answer{payment: payment, returned: true})
 }
 
 // unclearRefund looks up the payment after any reply but success, because the provider also rejects a refund that has

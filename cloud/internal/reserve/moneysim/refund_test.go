@@ -189,6 +189,16 @@ func (t *modelService) endUnclear(r *row, now time.Time) {
 
 func (t *modelService) sendRefund(ctx context.Context, q question) error {
 	f, keys, key := q.snapshot.Refund, toss.KeySet(q.snapshot.Payment.KeySet), q.snapshot.Payment.PaymentKey
+	if f.Taken {
+		payment, err := t.payments.Payment(ctx, keys, key)
+		t.step("transfer looked up")
+		switch {
+		case err != nil:
+			return t.later(q)
+		case rule.AtBank(payment.RefundStatus()) != money.RefundFailed:
+			return t.apply(ctx, q, answer{payment: payment, returned: true})
+		}
+	}
 	request, waits := toss.CancelRequest{Reason: "취소"}, q.snapshot.Payment.Status == toss.StatusWaitingForDeposit
 	if f.Part && !waits {
 		request.Amount = &f.Amount
