@@ -94,10 +94,10 @@ func TestPartIsRejectedAfterCancellation(t *testing.T) {
 	s := open(t)
 	b, order, id := s.paid(t, sandbox.MethodVirtualAccount)
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError, Times: 1})
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Status: 500, Times: -1}) // the bank's decision is not known
 	if _, err := s.Replica(t).RefundPart(s.ctx, part(id, 1000)); err != nil {
 		t.Fatal(err)
 	}
-	s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Status: 500, Times: -1}) // the bank's decision is not known
 	s.answer(t, b, "/payment/cancel", refundAccount(cancelBody(id)), 200, "")
 	s.wantState(t, order.OrderID, "CANCELED")
 	s.Sandbox.ClearFaults()
