@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "684ce0c30611d9efe425489b0a9a9ae24ac3755b1ec1ddab9418fc8766fb11f8"
+const Contract = "cde4991f394b49f505bdb5d72bff5b810faaeb3e41e6c197e392bdf4cd01027f"
