@@ -259,9 +259,6 @@ func (c *change) declined(step rule.Step, p toss.Payment, why *PaymentRefused) (
 		if err := postgres.RestoreKeys(c.ctx, c.tx, c.r().ID, f.ID); err != nil {
 			return nil, err
 		}
-		if err := postgres.SetRetained(c.ctx, c.tx, c.r().ID, 0); err != nil {
-			return nil, err
-		}
 		if err := c.issuePass(); err != nil {
 			return nil, err
 		}
@@ -275,6 +272,10 @@ func (c *change) declined(step rule.Step, p toss.Payment, why *PaymentRefused) (
 		_, err = c.await(p, c.now.Add(time.Minute))
 	}
 	if err != nil {
+		return nil, err
+	}
+	// The reservation continues, so the refund policy leaves nothing with the shop yet.
+	if err := postgres.SetRetained(c.ctx, c.tx, c.r().ID, 0); err != nil {
 		return nil, err
 	}
 	return verdict, c.refundRefused(why)

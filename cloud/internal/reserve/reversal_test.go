@@ -124,3 +124,25 @@ func TestReversalBeforeRefund(t *testing.T) {
 		})
 	}
 }
+
+// TestAccountStaysOpenAfterReversal: the bank reverses a deposit during the refund of a part by the refund policy, and the provider
+// does not close the account. The reservation waits for its deposit again, and no share is left with the shop.
+func TestAccountStaysOpenAfterReversal(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore": 10, "percent": 50}]`)
+	b, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+	s.withoutRefunds(t)
+	s.cancelLater(t, b, id)
+	if won := s.count(t, `select retained from payment where reservation_id = $1`, id); won != order.Amount/2 {
+		t.Fatalf("the policy leaves %d won with the shop, want %d", won, order.Amount/2)
+	}
+	s.reverse(t, order.OrderID)
+	s.Sandbox.ClearFaults()
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 400, Code: "REFUND_REJECTED"})
+	_ = s.Replica(t).Settle(s.ctx, booking.ReservationID(id)) // the outcome is in the database
+	s.await(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+	if won := s.count(t, `select coalesce(retained, 0) from payment where reservation_id = $1`, id); won != 0 {
+		t.Errorf("%d won are left with the shop, which holds nothing", won)
+	}
+}

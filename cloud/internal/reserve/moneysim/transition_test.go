@@ -122,6 +122,7 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 	case rule.Arrive:
 		by := r.refund.By
 		err := t.confirmed(r, p)
+		r.payment.Retained = 0
 		r.advanceRefund(money.RefundRefused, a.declined.Code)
 		if by != rule.ByOverdue {
 			err = errors.Join(err, reserve.ErrAccountRequired)
@@ -132,6 +133,7 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		return errors.Join(t.late(r, before, p, now), reserve.ErrAccountRequired)
 	case rule.Reopen:
 		err := t.await(r, p, now.Add(time.Minute), now)
+		r.payment.Retained = 0
 		r.advanceRefund(money.RefundRefused, a.declined.Code)
 		return errors.Join(err, a.declined)
 	case rule.Fail:
