@@ -166,11 +166,7 @@ func TestTransferRepeatedInTheDashboard(t *testing.T) {
 			}
 			s.awaitRefund(t, id, "FAILED")
 			if name == "approval" {
-				stranger := guestAccount
-				stranger.Holder = "다른 사람"
-				if err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &stranger, By: hq}); err != nil {
-					t.Fatal(err)
-				}
+				s.nameStranger(t, id)
 			}
 			held := s.Sandbox.Payments(order.OrderID)[0].BalanceAmount
 			s.dashboard(t, order, order.Amount-held, &guestAccount)
@@ -188,12 +184,18 @@ func (s *shop) rejectedPart(t *testing.T) (*moneytest.Buyer, int64) {
 	t.Helper()
 	b, _, id := s.partAtBank(t, sandbox.FaultError)
 	s.awaitRefund(t, id, "FAILED")
+	s.nameStranger(t, id)
+	return b, id
+}
+
+// nameStranger has an administrator name the account of a stranger for a failed refund. It waits for approval.
+func (s *shop) nameStranger(t *testing.T, id int64) {
+	t.Helper()
 	stranger := guestAccount
 	stranger.Holder = "다른 사람"
 	if err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &stranger, By: hq}); err != nil {
 		t.Fatal(err)
 	}
-	return b, id
 }
 
 // A rejected part whose new account waits for approval was sent before, so neither a cancellation nor a decline closes it.

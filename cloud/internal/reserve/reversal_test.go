@@ -81,7 +81,7 @@ func (s *shop) withoutRefunds(t *testing.T) {
 // cancelLater cancels a reservation whose refund the provider does not make yet.
 func (s *shop) cancelLater(t *testing.T, b *moneytest.Buyer, id int64) {
 	t.Helper()
-	s.answer(t, b, "/payment/cancel", refundAccount(map[string]any{"id": id, "cancelReason": "변심"}), 503, "PaymentPendingException")
+	s.answer(t, b, "/payment/cancel", refundAccount(cancelBody(id)), 503, "PaymentPendingException")
 }
 
 // TestReversalBeforeRefund: the bank reverses a late deposit while its refund waits for the guest's account, or for the approval of an
@@ -96,11 +96,7 @@ func TestReversalBeforeRefund(t *testing.T) {
 			order, id := s.lateDeposit(t)
 			token, replica := s.refundToken(t, id), s.Replica(t)
 			if named {
-				stranger := guestAccount
-				stranger.Holder = "다른 사람"
-				if err := replica.RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &stranger, By: hq}); err != nil {
-					t.Fatal(err)
-				}
+				s.nameStranger(t, id)
 			}
 			s.withoutRefunds(t)
 			s.reverse(t, order)
