@@ -127,11 +127,10 @@ func TestConsoleDeskUnclear(t *testing.T) {
 	cancelAtProvider(t, s, deposited)
 	until(t, "the rejected transfer is at the money desk", func() bool {
 		hq.call("POST", "/v2/admin/reconciliation", nil, nil)
-		p.open("/console/desk")
-		p.see("처리할 돈")
-		return p.sees("환불 실패")
+		return len(desk("failed")) == 1
 	})
-	p.see("22,000원")
+	p.open("/console/desk")
+	p.see("환불 실패", "22,000원")
 	p.pressIn("환불 실패", "환불 다시 시도")
 	p.choose("환불 은행", "국민")
 	p.fill("환불 계좌번호", "999-888-777")
