@@ -119,6 +119,20 @@ func SetRefundAmount(ctx context.Context, tx pgx.Tx, id int64, won int) error {
 	return err
 }
 
+// JoinRefund adds the won of a refund that was made at the provider to one that the bank is transferring or has rejected.
+func JoinRefund(ctx context.Context, tx pgx.Tx, id int64, won int) error {
+	var (
+		reservation booking.ReservationID
+		keepsStay   bool
+	)
+	err := tx.QueryRow(ctx, `update refund set amount = amount + $2, updated_at = clock_timestamp() where id = $1 returning reservation_id, keeps_stay`, id, won).
+		Scan(&reservation, &keepsStay)
+	if err != nil || !keepsStay {
+		return err
+	}
+	return CountReturned(ctx, tx, reservation, won)
+}
+
 // HasRefund reports whether a refund of a reservation's payment exists that was not refused.
 func HasRefund(ctx context.Context, q Querier, id booking.ReservationID) (refunded bool, err error) {
 	err = q.QueryRow(ctx, `select exists (select from refund where reservation_id = $1 and amount > 0 and state <> 'REFUSED')`, id).Scan(&refunded)

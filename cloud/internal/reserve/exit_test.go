@@ -241,7 +241,7 @@ func TestUnpaidAccountIsNoRefund(t *testing.T) {
 	s.awaitMessages(t, w.Mobile, "virtual-account-issued", "deposit-overdue")
 }
 
-// D2: a partial cancellation in the dashboard is recorded, and a later cancellation refunds the rest and states its amount.
+// D2: a partial cancellation in the dashboard is recorded as a refund, and a later cancellation refunds the rest and states its amount.
 func TestPartialCancellationIsBooked(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -262,8 +262,11 @@ func TestPartialCancellationIsBooked(t *testing.T) {
 	}
 	s.wantState(t, order.OrderID, "DONE")
 	s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 200, "")
-	if n := s.count(t, `select amount from refund where reservation_id = $1`, id); n != order.Amount-part {
+	if n := s.count(t, `select amount from refund where reservation_id = $1 and requested_by = 'customer'`, id); n != order.Amount-part {
 		t.Errorf("refund of %d won, want %d", n, order.Amount-part)
+	}
+	if n := s.count(t, `select amount from refund where reservation_id = $1 and keeps_stay and state = 'COMPLETED'`, id); n != part {
+		t.Errorf("a refund of %d won in the dashboard is recorded, want %d", n, part)
 	}
 	if n := s.count(t, `select -sum(won) from money_entry where reservation_id = $1 and kind = 'refunded'`, id); n != order.Amount {
 		t.Errorf("entries of %d won refunded, want %d", n, order.Amount)

@@ -96,7 +96,13 @@ func TestExchangeWhileRefundOfPartIsOpen(t *testing.T) {
 // has not ended.
 func TestStayEndsWhileRefundOfExtensionIsOpen(t *testing.T) {
 	t.Parallel()
-	for name, kind := range map[string]sandbox.FaultKind{"at the bank": sandbox.FaultSlow, "rejected by the bank": sandbox.FaultError} {
+	for name, c := range map[string]struct {
+		bank  sandbox.Fault
+		state string
+	}{
+		"at the bank":          {sandbox.Fault{Kind: sandbox.FaultSlow, Delay: time.Minute}, "PENDING"},
+		"rejected by the bank": {sandbox.Fault{Kind: sandbox.FaultError}, "FAILED"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
@@ -107,15 +113,22 @@ func TestStayEndsWhileRefundOfExtensionIsOpen(t *testing.T) {
 				t.Fatal(err)
 			}
 			id := s.await(t, extended.OrderID, "DONE")
-			s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: kind, Delay: time.Minute, Times: 1})
+			c.bank.Target = sandbox.TargetRefund
+			s.fault(t, c.bank)
 			if _, err := s.Replica(t).RefundPart(s.ctx, part(id, 1000)); err != nil {
 				t.Fatal(err)
 			}
-			s.awaitRefund(t, id, map[sandbox.FaultKind]string{sandbox.FaultSlow: "PENDING", sandbox.FaultError: "FAILED"}[kind])
+			s.awaitRefund(t, id, c.state)
 			s.dashboard(t, g.order, 0, nil)
-			s.reconcile(t, s.Replica(t))
+			if _, err := s.Replica(t).Reconcile(s.ctx, reserve.Full, reserve.ReconcileSpan); err != nil { // the refund is not settled yet
+				t.Fatal(err)
+			}
 			s.await(t, g.order.OrderID, "CANCELED")
 			s.wantState(t, extended.OrderID, "CANCELED")
+			s.Provider.Advance(c.bank.Delay)
+			if err := s.Replica(t).Settle(s.ctx, booking.ReservationID(id)); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }

@@ -93,14 +93,13 @@ func TestPartIsRejectedAfterCancellation(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	b, order, id := s.paid(t, sandbox.MethodVirtualAccount)
-	s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError, Times: 1})
-	s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Status: 500, Times: -1}) // the bank's decision is not known
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError, Delay: time.Minute, Times: 1})
 	if _, err := s.Replica(t).RefundPart(s.ctx, part(id, 1000)); err != nil {
 		t.Fatal(err)
 	}
 	s.answer(t, b, "/payment/cancel", refundAccount(cancelBody(id)), 200, "")
 	s.wantState(t, order.OrderID, "CANCELED")
-	s.Sandbox.ClearFaults()
+	s.Provider.Advance(time.Minute)
 	s.awaitRefund(t, id, "FAILED")
 	token := s.refundToken(t, id)
 	if err := s.Replica(t).EnterRefundAccount(s.ctx, token, guestAccount); err != nil {

@@ -43,6 +43,7 @@ const (
 	declinedKind      = "refund-refused" // the provider declined a refund: the reservation is confirmed again
 	refundOverdueKind = "refund-overdue" // the bank has not transferred a refund in time
 	lateDepositKind   = "late-deposit"   // money for a reservation that has ended
+	reversalKind      = "reversal"       // the bank has taken a deposit back
 	providerKey       = "provider-key"   // the provider rejects our secret key
 
 	settled = "settled" // the resolution of a discrepancy that closed without an administrator

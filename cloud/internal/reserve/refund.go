@@ -150,14 +150,17 @@ func (s *Service) overdue(ctx context.Context, q question) error {
 // sendRefund requests the refund from the provider and applies the answer. The idempotency key ensures that the money is
 // returned at most once.
 func (s *Service) sendRefund(ctx context.Context, q question) error {
-	if q.Refund.Taken {
-		if repeated, err := s.transferRepeated(ctx, q); repeated || err != nil {
+	part := q.Refund.Part
+	if q.Refund.Taken || part && q.Reservation.Method == booking.VirtualAccount {
+		payment, ended, err := s.checkTransfers(ctx, q)
+		if ended || err != nil {
 			return err
 		}
+		part = part && !(q.Refund.Taken && payment.BalanceAmount == 0) // then the provider repeats all rejected transfers
 	}
 	request := toss.CancelRequest{Reason: q.Refund.Reason}
 	if q.Payment.Status != toss.StatusWaitingForDeposit { // without a deposit the provider rejects an amount and an account
-		if q.Refund.Part {
+		if part {
 			request.Amount = &q.Refund.Amount
 		}
 		var err error
@@ -176,19 +179,35 @@ func (s *Service) sendRefund(ctx context.Context, q question) error {
 	return err
 }
 
-// transferRepeated looks up a payment before a transfer that the bank rejected is sent again, and reports whether the provider has
-// repeated it. In its dashboard that is possible without a callback, and another request would take the amount off the balance a
-// second time.
-func (s *Service) transferRepeated(ctx context.Context, q question) (bool, error) {
-	payment, err := s.Payments.Payment(ctx, q.keys(), q.Payment.PaymentKey)
-	switch {
-	case err != nil:
-		s.Log.WarnContext(ctx, "refund: the transfer is unknown", "order_id", q.Reservation.OrderID, "error", err)
-		return true, s.later(ctx, q)
-	case rule.AtBank(payment.RefundStatus()) == money.RefundFailed:
-		return false, nil
+// The codes of refunds that are not sent.
+const (
+	otherTransfer = "OTHER_TRANSFER_FAILED" // the bank has rejected one that was made at the provider, not by us
+	noDeposit     = "DEPOSIT_REVERSED"      // the bank has taken the deposit back
+)
+
+const noDepositMessage = "은행이 입금을 되돌려서 돌려드릴 돈이 없습니다."
+
+// checkTransfers looks a deposit up before a part of it, or a transfer that the bank has rejected, is sent. ended reports that it is
+// not to be sent.
+func (s *Service) checkTransfers(ctx context.Context, q question) (payment toss.Payment, ended bool, err error) {
+	payment, err = s.Payments.Payment(ctx, q.keys(), q.Payment.PaymentKey)
+	if err != nil {
+		s.Log.WarnContext(ctx, "refund: the state of the transfers is unknown", "order_id", q.Reservation.OrderID, "error", err)
+		return payment, true, s.later(ctx, q)
 	}
-	return true, s.apply(ctx, q, answer{payment: payment, returned: true})
+	switch q.Transfers(payment) {
+	case rule.Act:
+		return payment, true, s.apply(ctx, q, answer{payment: payment, returned: true})
+	case rule.AskLater:
+		return payment, true, s.later(ctx, q)
+	case rule.Declined:
+		why := &PaymentRefused{Code: otherTransfer, Message: "은행이 거절한 다른 환불이 있어 보낼 수 없습니다. 결제사 상점관리자에서 확인해 주세요."}
+		if payment.Status == toss.StatusWaitingForDeposit {
+			why = &PaymentRefused{Code: noDeposit, Message: noDepositMessage}
+		}
+		return payment, true, s.apply(ctx, q, answer{payment: payment, declined: why})
+	}
+	return payment, false, nil
 }
 
 // unclearRefund looks up the payment after any reply but success, because the provider also rejects a refund that has
@@ -349,6 +368,12 @@ func (c *change) ledgerOf(kind string, won int, p toss.Payment) error {
 
 // followed applies the progress of a refund whose reservation has ended.
 func (c *change) followed(p toss.Payment) error {
+	if won := c.Joined(p); won > 0 {
+		if err := postgres.JoinRefund(c.ctx, c.tx, c.Refund.ID, won); err != nil {
+			return err
+		}
+		c.Refund.Amount += won
+	}
 	if c.Refund.State == money.RefundRequested {
 		if err := c.restate(refundedNow(*c.Refund, p)); err != nil {
 			return err

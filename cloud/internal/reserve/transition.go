@@ -45,6 +45,9 @@ func (c *change) transition(a answer) (verdict, err error) {
 	case step == rule.Lapse, step == rule.NoOp: // it may have been paid and returned at the provider
 		err = c.book(p)
 	}
+	if err == nil && step.Trusts() {
+		err = c.trustKey()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +81,8 @@ func (c *change) transition(a answer) (verdict, err error) {
 		return nil, c.dropped(p)
 	case rule.Refunded:
 		return nil, c.refunded(p)
+	case rule.FollowPart:
+		return nil, c.followPart(p)
 	case rule.Follow:
 		return nil, c.followed(p)
 	case rule.Restore, rule.Arrive, rule.ReturnDeposit, rule.Reopen, rule.Fail:
@@ -88,8 +93,6 @@ func (c *change) transition(a answer) (verdict, err error) {
 		return a.declined, c.partRefused(p, a.declined)
 	case rule.Foreign, rule.ForeignRefuse, rule.ForeignReturn:
 		return c.foreign(step, p)
-	case rule.Stay, rule.Partial:
-		return nil, c.trustKey()
 	case rule.NeedsReview:
 		return nil, c.report("status", "provider says "+p.Status)
 	}
@@ -211,8 +214,13 @@ func (c *change) issued(p toss.Payment) error {
 }
 
 // reversed handles a deposit that the bank reversed: the key is revoked until the deposit arrives again. An extension has no key; its
-// time does not count until then.
+// time does not count until then. A part of the deposit that was not sent is not owed any more.
 func (c *change) reversed(p toss.Payment) error {
+	if f := c.Refund; f != nil && f.KeepsStay && f.Unsent() {
+		if err := c.dropPart(*f, noDeposit, noDepositMessage); err != nil {
+			return err
+		}
+	}
 	if _, err := c.await(p, rule.DepositDue(c.r().Interval, c.now.Add(c.DepositDue), c.now)); err != nil {
 		return err
 	}
@@ -226,16 +234,23 @@ func (c *change) reversed(p toss.Payment) error {
 	if err := c.notifyGuest(c.withoutKey(), template, nil); err != nil {
 		return err
 	}
-	return c.report("reversal", "the bank has taken the deposit back")
+	return c.report(reversalKind, "the bank has taken the deposit back")
 }
 
-// closeReversed handles a deposit that the bank reversed while its refund waited for an account or an administrator: nothing is
-// left to return, so the refund closes the account at the provider.
+// closeReversed handles a deposit that the bank reversed after the reservation was over: nothing is left to return, so the refund
+// that waits for an account or an administrator closes the account at the provider, or another one does. If there is none, the shop
+// has kept the money or returned it by hand, and an administrator has to know.
 func (c *change) closeReversed(p toss.Payment) error {
-	if err := postgres.RequestClosing(c.ctx, c.tx, c.Refund.ID, newCancelKey(c.r().ID)); err != nil {
+	if err := c.ledger("deposit.reversed", p); err != nil {
 		return err
 	}
-	if err := c.ledger("deposit.reversed", p); err != nil {
+	if c.Refund == nil {
+		if err := c.report(reversalKind, "the bank has taken the deposit back after the reservation was over"); err != nil {
+			return err
+		}
+		return c.startLateRefund(p, rule.ByLate, 0)
+	}
+	if err := postgres.RequestClosing(c.ctx, c.tx, c.Refund.ID, newCancelKey(c.r().ID)); err != nil {
 		return err
 	}
 	return c.settleAt(c.now)
@@ -272,21 +287,28 @@ func (c *change) dropped(p toss.Payment) error {
 		return err
 	}
 	won := max(0, returned(p)-c.Payment.Returned)
-	if rule.AtBank(p.RefundStatus()) != money.RefundCompleted && c.Refund == nil {
-		if err := c.followTransfer(p, won); err != nil {
+	switch {
+	case c.Joined(p) > 0:
+		if err := c.followed(p); err != nil {
+			return err
+		}
+	case rule.AtBank(p.RefundStatus()) != money.RefundCompleted && c.Refund == nil:
+		if err := c.followTransfer(p, money.Refund{Reason: "결제사에서 취소", Amount: won, KeyRevoked: true}); err != nil {
 			return err
 		}
 	}
 	return c.end(won)
 }
 
-// followTransfer records the refund of a deposit that was canceled at the provider. The bank may reject the transfer, and
+// followPart records the refund of a part of a deposit that was returned at the provider. The reservation stays.
+func (c *change) followPart(p toss.Payment) error {
+	return c.followTransfer(p, money.Refund{Reason: "결제사에서 일부 환불", Amount: c.Unrecorded(p), KeepsStay: true, Part: true})
+}
+
+// followTransfer records the refund of a deposit that was returned at the provider. The bank may reject the transfer, and
 // then an administrator has to repeat it.
-func (c *change) followTransfer(p toss.Payment, won int) error {
-	f := money.Refund{
-		Reservation: c.r().ID, State: money.RefundRequested, Reason: "결제사에서 취소", Amount: won, By: rule.ByProvider, KeyRevoked: true,
-		IdempotencyKey: newCancelKey(c.r().ID),
-	}
+func (c *change) followTransfer(p toss.Payment, f money.Refund) error {
+	f.Reservation, f.State, f.By, f.IdempotencyKey = c.r().ID, money.RefundRequested, rule.ByProvider, newCancelKey(c.r().ID)
 	var err error
 	if f.ID, err = postgres.OpenRefund(c.ctx, c.tx, f); err != nil {
 		return err

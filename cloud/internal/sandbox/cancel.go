@@ -128,7 +128,7 @@ func (s *Sandbox) startRefund(r *record, amount int, now time.Time) {
 	if f := s.takeFault(TargetRefund); f != nil {
 		switch f.Kind {
 		case FaultError:
-			t.Fails = true
+			t.Fails, t.At = true, t.At.Add(f.Delay)
 		case FaultSlow:
 			t.At = now.Add(f.slowTime())
 		case FaultTimeout:

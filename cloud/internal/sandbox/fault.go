@@ -31,7 +31,7 @@ const (
 type FaultTarget string
 
 // The targets of faults (docs/specification.md, Sandbox 3). TargetRefund is an addition: the bank transfer that refunds a deposit,
-// which follows the cancel call. There, error means FAILED, slow delays the transfer, and timeout leaves it pending.
+// which follows the cancel call. There, error means FAILED after Delay, slow delays the transfer, and timeout leaves it pending.
 const (
 	TargetConfirm         FaultTarget = "confirm"
 	TargetCancel          FaultTarget = "cancel"

@@ -65,11 +65,16 @@ func (w *world) dashboard(order, method string, r *rand.Rand) {
 			continue
 		}
 		won, what := p.BalanceAmount, "canceled in the dashboard"
-		if method == sandbox.MethodCard && r.IntN(2) == 0 {
+		if r.IntN(2) == 0 {
 			won, what = 1000+100*r.IntN(50), "returned in part"
 		}
 		cancel := map[string]any{"cancelReason": "고객 요청", "cancelAmount": won}
 		if method == sandbox.MethodVirtualAccount {
+			if r.IntN(3) == 0 {
+				if err := w.box.SetFault(sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError}); err != nil {
+					panic(err)
+				}
+			}
 			cancel["refundReceiveAccount"] = map[string]any{"bank": refundAccount.Bank, "accountNumber": refundAccount.Number, "holderName": refundAccount.Holder}
 		}
 		body, err := json.Marshal(cancel)

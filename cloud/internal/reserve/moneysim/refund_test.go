@@ -189,18 +189,29 @@ func (t *modelService) endUnclear(r *row, now time.Time) {
 
 func (t *modelService) sendRefund(ctx context.Context, q question) error {
 	f, keys, key := q.snapshot.Refund, toss.KeySet(q.snapshot.Payment.KeySet), q.snapshot.Payment.PaymentKey
-	if f.Taken {
+	part := f.Part
+	if f.Taken || part && q.snapshot.Reservation.Method == booking.VirtualAccount {
 		payment, err := t.payments.Payment(ctx, keys, key)
-		t.step("transfer looked up")
-		switch {
-		case err != nil:
+		t.step("transfers looked up")
+		if err != nil {
 			return t.later(q)
-		case rule.AtBank(payment.RefundStatus()) != money.RefundFailed:
-			return t.apply(ctx, q, answer{payment: payment, returned: true})
 		}
+		switch q.snapshot.Transfers(payment) {
+		case rule.Act:
+			return t.apply(ctx, q, answer{payment: payment, returned: true})
+		case rule.AskLater:
+			return t.later(q)
+		case rule.Declined:
+			why := &reserve.PaymentRefused{Code: "OTHER_TRANSFER_FAILED"}
+			if payment.Status == toss.StatusWaitingForDeposit {
+				why.Code = "DEPOSIT_REVERSED"
+			}
+			return t.apply(ctx, q, answer{payment: payment, declined: why})
+		}
+		part = part && !(f.Taken && payment.BalanceAmount == 0)
 	}
 	request, waits := toss.CancelRequest{Reason: "취소"}, q.snapshot.Payment.Status == toss.StatusWaitingForDeposit
-	if f.Part && !waits {
+	if part && !waits {
 		request.Amount = &f.Amount
 	}
 	if len(f.Account) > 0 && !waits {

@@ -30,7 +30,6 @@ type row struct {
 	closedAttempt bool
 	refusal       string               // code of the last refusal
 	messages      []message            // that the guest has received
-	returned      bool                 // a refund with money was opened
 	refundAt      time.Time            // when the latest refund was requested
 	account       bool                 // of an exchange: the refund account of the old stay is stored
 	policy        booking.RefundPolicy // as it was at the payment; nil: the default
@@ -71,10 +70,16 @@ func (r *row) receipt() error {
 		return nil
 	case r.State == booking.Confirming || r.State == booking.Canceling:
 		return reserve.ErrPaymentPending
-	case r.returned:
+	case r.refunded():
 		return &reserve.PaymentRefused{Code: "REFUNDED_PAYMENT"}
 	}
 	return reserve.ErrHoldExpired
+}
+
+// refunded reports whether a refund with money was made or is open.
+func (r *row) refunded() bool {
+	counts := func(f money.Refund) bool { return f.Amount > 0 && f.State != money.RefundRefused }
+	return r.refund != nil && counts(*r.refund) || slices.ContainsFunc(r.closed, counts)
 }
 
 func (r *row) lastRefusal() error {
@@ -102,7 +107,7 @@ func (t *rows) replaceOrder(r *row, order string, now time.Time) {
 	if r.payment != nil {
 		old := *r
 		old.ID, old.State, old.order.ReplacedAt, old.messages = booking.ReservationID(len(t.list)+1), booking.Released, now, nil
-		r.returned = false
+		r.closed = nil
 		old.payment.Reservation = old.ID
 		t.list = append(t.list, &old)
 		r.payment, r.checkAt, r.closedAttempt = nil, time.Time{}, false
@@ -335,7 +340,7 @@ func (r *row) openRefund(f money.Refund, revoked string) error {
 	}
 	f.ID, f.Reservation, f.State, f.KeyRevoked, f.Attempt = int64(len(r.closed)+1), r.ID, money.RefundRequested, revoked != "", 1
 	f.IdempotencyKey = fmt.Sprintf("cancel-%s-%d-1", r.OrderID, f.ID)
-	r.refund, r.revoked, r.returned = &f, revoked, r.returned || f.Amount > 0
+	r.refund, r.revoked = &f, revoked
 	if f.KeepsStay {
 		r.payment.Returned += f.Amount
 	}

@@ -23,6 +23,9 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		t.book(r, p, now)
 	}
 	defer t.changed(r, string(step))
+	if step.Trusts() {
+		r.trustKey(now)
+	}
 	switch step {
 	case rule.RefusalReported, rule.NoOp:
 		if rule.GivenUp(r.State) && before.SessionOver(now) {
@@ -62,12 +65,20 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 	case rule.Late:
 		return t.late(r, before, p, now)
 	case rule.Wait, rule.Reverse:
+		if f := r.refund; step == rule.Reverse && f != nil && f.KeepsStay && f.Unsent() {
+			r.payment.Returned -= f.Amount
+			r.advanceRefund(money.RefundRefused, "DEPOSIT_REVERSED")
+		}
 		if step == rule.Wait {
 			r.sent("virtual-account-issued")
 			r.order.PendingAt = time.Time{}
 		}
 		return t.await(r, p, rule.DepositDue(r.Interval, now.Add(depositDue), now), now)
 	case rule.CloseReversed:
+		if r.refund == nil {
+			t.startLateRefund(r, rule.ByLate, p, 0, now)
+			break
+		}
 		r.refund.Account, r.refundAt = nil, now
 		r.reopenRefund(false)
 		r.scheduleCheck(now)
@@ -78,20 +89,25 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		if !p.ApprovedAt.IsZero() {
 			won = max(0, p.CanceledAmount()-before.Payment.Returned)
 		}
-		if rule.AtBank(p.RefundStatus()) != money.RefundCompleted && r.refund == nil {
+		switch {
+		case before.Joined(p) > 0:
+			t.followed(r, before, a, now)
+		case rule.AtBank(p.RefundStatus()) != money.RefundCompleted && r.refund == nil:
 			if err := r.openRefund(money.Refund{By: rule.ByProvider, Amount: won}, "revoked"); err != nil {
 				return err
 			}
 			t.bank(r, before, a, now)
 		}
 		t.end(r, won, now)
-	case rule.Stay, rule.Partial:
-		r.trustKey(now)
+	case rule.FollowPart:
+		if err := r.openRefund(money.Refund{By: rule.ByProvider, Amount: before.Unrecorded(p), KeepsStay: true, Part: true}, ""); err != nil {
+			return err
+		}
+		t.bank(r, before, a, now)
 	case rule.Refunded:
 		if r.refund == nil {
 			return postgres.ErrNoRefund
 		}
-		r.returned = r.returned && !p.ApprovedAt.IsZero()
 		won, overdue := r.refundedNow(p), r.refund.By == rule.ByOverdue && r.Extends == 0
 		r.refund.Amount = won
 		if r.refund.Part {
@@ -105,10 +121,7 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		}
 		t.end(r, won, now)
 	case rule.Follow:
-		if r.refund.State == money.RefundRequested {
-			r.restate(r.refundedNow(p))
-		}
-		t.bank(r, before, a, now)
+		t.followed(r, before, a, now)
 	case rule.Returned:
 		t.partReturned(r, before, a, now)
 	case rule.NotReturned:
@@ -198,6 +211,20 @@ func (t *modelService) await(r *row, p toss.Payment, due, now time.Time) error {
 	}
 	r.scheduleCheck(earlier(now.Add(depositPoll), due))
 	return t.markWaiting(r, due)
+}
+
+// followed applies the progress of a refund, and adds to it the won that were returned in the provider's dashboard meanwhile.
+func (t *modelService) followed(r *row, before rule.Snapshot, a answer, now time.Time) {
+	if won := before.Joined(a.payment); won > 0 {
+		r.refund.Amount += won
+		if r.refund.KeepsStay {
+			r.payment.Returned += won
+		}
+	}
+	if r.refund.State == money.RefundRequested {
+		r.restate(r.refundedNow(a.payment))
+	}
+	t.bank(r, before, a, now)
 }
 
 // bank applies the state of the bank's transfer to a refund.

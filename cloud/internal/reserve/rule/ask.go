@@ -2,6 +2,7 @@ package rule
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -39,7 +40,7 @@ const (
 	Act      Reading = "act"      // it is an answer
 	Refusal  Reading = "refusal"  // it is an answer: no charge
 	Declined Reading = "declined" // it is an answer: no refund
-	Resend   Reading = "resend"   // send the confirmation once more
+	Resend   Reading = "resend"   // send the request, once more if it was sent before
 	AskAgain Reading = "ask"      // look up the outcome, at once
 	AskLater Reading = "later"    // the outcome is not known yet
 	Rephrase Reading = "rephrase" // the deposit is not as the request assumed: store the look-up, and send another request
@@ -85,6 +86,29 @@ func Resent(err error) Reading {
 		return AskLater
 	}
 	return Refusal
+}
+
+// Transfers reads the look-up of a deposit before the refund in progress is sent. The provider has one state for all transfers of a
+// payment, so no request is sent whose outcome could not be distinguished from that of another one: Act means that the refund is executed,
+// AskLater that the bank works on another transfer, and Declined that it has rejected another one, or has taken the deposit back
+// while the reservation may continue. Otherwise Resend.
+func (s Snapshot) Transfers(p toss.Payment) Reading {
+	at, other := AtBank(p.RefundStatus()), s.Unrecorded(p)
+	switch f := s.Refund; {
+	case p.Status == toss.StatusWaitingForDeposit && s.keepsStay():
+		return Declined // nothing is left to return, and the request would close the account
+	case f.Taken && at != money.RefundFailed:
+		return Act // repeated in the dashboard, which sends no callback
+	case f.Taken && p.BalanceAmount > 0 && !slices.ContainsFunc(p.Cancels, func(c toss.Cancellation) bool { return c.Amount == f.Amount }):
+		return Declined // the provider recognises a rejected transfer by its amount, and would return another amount once more
+	case f.Taken, other == 0, other == f.Amount: // of an earlier attempt
+		return Resend
+	case at == money.RefundPending:
+		return AskLater
+	case at == money.RefundFailed:
+		return Declined
+	}
+	return Resend
 }
 
 // contradictions is how many attempts at a refund the provider may answer with an error that is in no table, while it

@@ -56,9 +56,10 @@ const (
 	Wait            Step = "wait"             // an account was issued
 	WaitOn          Step = "wait on"          // its deposit has not arrived yet
 	Reverse         Step = "reverse"          // the bank took the deposit back: the key is revoked
-	CloseReversed   Step = "close reversed"   // … before its refund was sent: the account is closed instead
+	CloseReversed   Step = "close reversed"   // … of a reservation that is over, and no refund was sent: the account is closed
 	Drop            Step = "drop"             // the provider holds nothing any more: canceled
-	Partial         Step = "partial"          // a part was returned at the provider: booked, the reservation stays confirmed
+	Partial         Step = "partial"          // a part was returned at the provider: the reservation stays confirmed
+	FollowPart      Step = "follow part"      // … and is not recorded yet as a refund
 	Refunded        Step = "refunded"         // the refund we asked for is done: canceled
 	Follow          Step = "follow"           // the bank works on a refund, or has finished it
 	Restore         Step = "restore"          // the refund is declined: the reservation is confirmed again, with the key it had
@@ -81,6 +82,15 @@ func (s Step) Kept() bool {
 		return false
 	}
 	return true
+}
+
+// Trusts reports whether the answer agrees with our record of a stay, or changes no more than a refund that keeps it.
+func (s Step) Trusts() bool {
+	switch s {
+	case Stay, Partial, FollowPart, Follow, Returned:
+		return true
+	}
+	return false
 }
 
 // InFlightLimit bounds how long a request to the provider may be on its way, or in execution there.
@@ -317,10 +327,44 @@ func (s Snapshot) Late() Step {
 // partial: a part of the money was returned at the provider. The rest of a canceled reservation is returned, unless
 // the refund policy left it with the shop.
 func (s Snapshot) partial(p toss.Payment) Step {
-	if s.Reservation.State == booking.Canceled && !s.keeps(p) {
+	switch {
+	case s.Reservation.State == booking.Canceled && !s.keeps(p):
 		return s.follow(s.Late())
+	case s.Refund == nil && s.Unrecorded(p) > 0:
+		return FollowPart
 	}
 	return s.follow(Partial)
+}
+
+// Unrecorded returns the won of a payment that were returned at the provider, not by us, and are not recorded. A refund in progress
+// counts as not executed.
+func (s Snapshot) Unrecorded(p toss.Payment) int {
+	if s.Reservation.State == booking.Canceled { // the refund policy may have returned a part
+		return s.takenOff(p)
+	}
+	recorded := s.Payment.Returned
+	if s.keepsStay() {
+		recorded -= s.Refund.Amount
+	}
+	return max(0, p.TotalAmount-p.BalanceAmount-recorded)
+}
+
+// takenOff returns the won that the provider has taken off the balance of a captured payment since the last answer.
+func (s Snapshot) takenOff(p toss.Payment) int {
+	switch s.Payment.Status {
+	case toss.StatusDone, toss.StatusPartialCanceled:
+		return max(0, s.Payment.Balance-p.BalanceAmount)
+	}
+	return 0
+}
+
+// Joined returns the won that were returned at the provider, not by us, while the bank works on a refund or has rejected it. The
+// provider has one state for all transfers of a payment, so they end together with the refund.
+func (s Snapshot) Joined(p toss.Payment) int {
+	if s.Refund == nil || !s.Refund.AtBank() {
+		return 0
+	}
+	return s.takenOff(p)
 }
 
 // keeps reports whether the refund policy left what the provider still holds with the shop.
@@ -380,7 +424,10 @@ func (s Snapshot) awaited(now time.Time) Step {
 	case booking.WaitingForDeposit:
 		return WaitOn
 	}
-	if f := s.Refund; f != nil && f.Unsent() && !f.KeepsStay {
+	switch f := s.Refund; {
+	case f == nil && s.Reservation.State == booking.Canceled && !s.Reservation.PaidAt.IsZero(): // kept, or returned by hand
+		return CloseReversed
+	case f != nil && f.Unsent() && !f.KeepsStay:
 		return CloseReversed
 	}
 	return Stay

@@ -1,0 +1,201 @@
+package reserve_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// rejecting has the bank reject the next transfers to guests.
+func (s *shop) rejecting(t *testing.T, transfers int, after time.Duration) {
+	t.Helper()
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError, Times: transfers, Delay: after})
+}
+
+// wantHeld checks what the provider holds of an order, and that the bank has rejected no transfer that was not repeated.
+func (s *shop) wantHeld(t *testing.T, order moneytest.Confirm, won int) {
+	t.Helper()
+	if p, rejected := s.Sandbox.Payments(order.OrderID)[0], s.Sandbox.Bounced(order.OrderID); p.BalanceAmount != won || rejected != 0 {
+		t.Errorf("the provider holds %d won, and the bank has rejected %d; want %d and 0", p.BalanceAmount, rejected, won)
+	}
+}
+
+// wantRefused checks that the provider was not asked, because of a code.
+func wantRefused(t *testing.T, err error, code string) {
+	t.Helper()
+	refused := (*reserve.PaymentRefused)(nil)
+	if !errors.As(err, &refused) || refused.Code != code {
+		t.Errorf("got %v, want %s", err, code)
+	}
+}
+
+// TestRejectedPartOfTheDashboard: the bank rejects a part of a deposit that the provider's dashboard returned. It is listed like a
+// refund of the service, and an administrator sends it again.
+func TestRejectedPartOfTheDashboard(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+	s.rejecting(t, 1, 0)
+	s.dashboard(t, order, 1000, &guestAccount)
+	s.awaitRefund(t, id, "FAILED")
+	s.wantState(t, order.OrderID, "DONE")
+	if n := s.open(t, order.OrderID, "refund"); n != 1 {
+		t.Errorf("%d discrepancies, want 1", n)
+	}
+	if _, err := s.Replica(t).RefundPart(s.ctx, part(id, 2000)); !errors.Is(err, reserve.ErrRefundOpen) {
+		t.Errorf("another part: got %v, want ErrRefundOpen", err)
+	}
+	s.retryPart(t, id)
+	s.awaitRefund(t, id, "COMPLETED")
+	s.wantHeld(t, order, order.Amount-1000)
+}
+
+// TestPartBesideAnUnknownTransfer: the bank rejects a part that the dashboard returned, and the service does not know of it yet. The
+// provider has one state for both transfers, so another part is not sent. Before, it counted as rejected, and each retry returned it
+// once more.
+func TestPartBesideAnUnknownTransfer(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCallback, Kind: sandbox.FaultError, Times: -1})
+	s.rejecting(t, 1, 0)
+	s.dashboard(t, order, 1000, &guestAccount)
+	replica := s.Replica(t)
+	_, err := replica.RefundPart(s.ctx, part(id, 2000))
+	wantRefused(t, err, "OTHER_TRANSFER_FAILED")
+	if p := s.Sandbox.Payments(order.OrderID)[0]; p.BalanceAmount != order.Amount-1000 {
+		t.Errorf("the provider holds %d won, want %d", p.BalanceAmount, order.Amount-1000)
+	}
+	s.Sandbox.ClearFaults()
+	if err := replica.Settle(s.ctx, booking.ReservationID(id)); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitRefund(t, id, "FAILED")
+	s.retryPart(t, id)
+	s.awaitRefund(t, id, "COMPLETED")
+	s.wantHeld(t, order, order.Amount-1000)
+}
+
+// TestDashboardDuringAPart: the dashboard returns money while the bank works on a part, and the bank rejects both transfers. All of
+// a canceled payment is sent again together. Of another one the service cannot tell the transfers apart, and sends none.
+func TestDashboardDuringAPart(t *testing.T) {
+	t.Parallel()
+	for name, whole := range map[string]bool{"everything": true, "another part": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+			s.rejecting(t, 2, time.Minute)
+			replica := s.Replica(t)
+			if _, err := replica.RefundPart(s.ctx, part(id, 1000)); err != nil {
+				t.Fatal(err)
+			}
+			won := map[bool]int{false: 3000}[whole]
+			s.dashboard(t, order, won, &guestAccount)
+			if err := replica.Settle(s.ctx, booking.ReservationID(id)); err != nil {
+				t.Fatal(err)
+			}
+			s.Provider.Advance(time.Minute)
+			s.awaitRefund(t, id, "FAILED")
+			if whole {
+				s.wantState(t, order.OrderID, "CANCELED")
+				s.retryPart(t, id)
+				s.awaitRefund(t, id, "COMPLETED")
+				s.wantHeld(t, order, 0)
+				return
+			}
+			account := guestAccount
+			err := replica.RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &account, By: hq})
+			wantRefused(t, err, "OTHER_TRANSFER_FAILED")
+			rejected := 4000
+			again := toss.CancelRequest{Reason: "재송금", Amount: &rejected, RefundAccount: &guestAccount}
+			if _, err := replica.Payments.Cancel(s.ctx, widget, "again-"+order.OrderID, order.PaymentKey, again); err != nil {
+				t.Fatal(err)
+			}
+			if err := replica.Settle(s.ctx, booking.ReservationID(id)); err != nil {
+				t.Fatal(err)
+			}
+			s.awaitRefund(t, id, "COMPLETED")
+			s.wantHeld(t, order, order.Amount-4000)
+		})
+	}
+}
+
+// TestReversalAfterRefundByHand: the bank reverses a deposit that an administrator has returned by hand. The account is closed, so
+// no other deposit arrives there, and the reversal is listed.
+func TestReversalAfterRefundByHand(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+	if _, err := s.Replica(t).SettleOutside(s.ctx, outside(id, 5000)); err != nil {
+		t.Fatal(err)
+	}
+	s.reverse(t, order.OrderID)
+	s.eventually(t, "the account is closed", func() bool { return s.Sandbox.Payments(order.OrderID)[0].Status == sandbox.StatusCanceled })
+	if n := s.open(t, order.OrderID, "reversal"); n != 1 {
+		t.Errorf("%d discrepancies of the reversal, want 1", n)
+	}
+}
+
+// TestPartOfReversedDeposit: the bank reverses a deposit while a part of it waits for approval, or for the provider. The part is not
+// sent: the request would close the account that waits for another deposit. Without one, the account is closed when it is overdue.
+func TestPartOfReversedDeposit(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+	replica := s.limited(t, 1000)
+	if result, err := replica.RefundPart(s.ctx, part(id, 2000)); err != nil || !result.Waits {
+		t.Fatal(result, err)
+	}
+	s.reverse(t, order.OrderID)
+	s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+	if err := replica.ApproveRefund(s.ctx, booking.ReservationID(id), lee); !errors.Is(err, reserve.ErrNotFound) {
+		t.Errorf("approved: %v, want ErrNotFound", err)
+	}
+	s.deposit(t, order.OrderID)
+	s.wantState(t, order.OrderID, "DONE")
+	s.wantHeld(t, order, order.Amount)
+
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 500, Times: 1})
+	if _, err := replica.RefundPart(s.ctx, part(id, 1000)); !errors.Is(err, reserve.ErrPaymentPending) {
+		t.Fatal(err)
+	}
+	s.reverse(t, order.OrderID)
+	s.awaitRefunds(t, id, "REFUSED", 2)
+	s.Clock.Advance(time.Hour)
+	s.await(t, order.OrderID, "CANCELED")
+}
+
+func (s *shop) awaitRefunds(t *testing.T, id int64, state string, n int) {
+	t.Helper()
+	s.eventually(t, "refunds are "+state, func() bool {
+		return s.count(t, `select count(*) from refund where reservation_id = $1 and state = $2`, id, state) == n
+	})
+}
+
+// TestKeyIsTrustedDuringARefund: a callback blocks the key for a minute, and meanwhile the bank rejects a refund that keeps the
+// stay. The key works again although the refund stays open.
+func TestKeyIsTrustedDuringARefund(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+	key := s.key(t, id)
+	s.callback(t, order.OrderID, "CANCELED", s.Clock.Now(), "new")
+	if s.key(t, id) != "" {
+		t.Fatal("the key is not blocked")
+	}
+	s.rejecting(t, 1, 0)
+	if _, err := s.Replica(t).RefundPart(s.ctx, part(id, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitRefund(t, id, "FAILED")
+	s.eventually(t, "the key works again", func() bool { return s.key(t, id) == key })
+	s.retryPart(t, id)
+	s.awaitRefund(t, id, "COMPLETED")
+}
