@@ -56,30 +56,37 @@ func TestRejectedPartOfTheDashboard(t *testing.T) {
 	s.wantHeld(t, order, order.Amount-1000)
 }
 
-// TestPartBesideAnUnknownTransfer: the bank rejects a part that the dashboard returned, and the service does not know of it yet. The
-// provider has one state for both transfers, so another part is not sent. Before, it counted as rejected, and each retry returned it
-// once more.
+// TestPartBesideAnUnknownTransfer: the bank works on a part that the dashboard returned, or has rejected it, and the service does not
+// know of it yet. The provider has one state for both transfers, so another part is not sent. Before, it counted as rejected, and each
+// retry returned it once more.
 func TestPartBesideAnUnknownTransfer(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
-	s.fault(t, sandbox.Fault{Target: sandbox.TargetCallback, Kind: sandbox.FaultError, Times: -1})
-	s.rejecting(t, 1, 0)
-	s.dashboard(t, order, 1000, &guestAccount)
-	replica := s.Replica(t)
-	_, err := replica.RefundPart(s.ctx, part(id, 2000))
-	wantRefused(t, err, "OTHER_TRANSFER_FAILED")
-	if p := s.Sandbox.Payments(order.OrderID)[0]; p.BalanceAmount != order.Amount-1000 {
-		t.Errorf("the provider holds %d won, want %d", p.BalanceAmount, order.Amount-1000)
+	for state, takes := range map[string]time.Duration{"FAILED": 0, "PENDING": time.Minute} {
+		t.Run(state, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+			s.fault(t, sandbox.Fault{Target: sandbox.TargetCallback, Kind: sandbox.FaultError, Times: -1})
+			s.rejecting(t, 1, takes)
+			s.dashboard(t, order, 1000, &guestAccount)
+			replica := s.Replica(t)
+			_, err := replica.RefundPart(s.ctx, part(id, 2000))
+			wantRefused(t, err, "OTHER_TRANSFER_OPEN")
+			if p := s.Sandbox.Payments(order.OrderID)[0]; p.BalanceAmount != order.Amount-1000 {
+				t.Errorf("the provider holds %d won, want %d", p.BalanceAmount, order.Amount-1000)
+			}
+			s.Sandbox.ClearFaults()
+			if err := replica.Settle(s.ctx, booking.ReservationID(id)); err != nil {
+				t.Fatal(err)
+			}
+			s.awaitRefund(t, id, state)
+			s.Provider.Advance(takes)
+			s.awaitRefund(t, id, "FAILED")
+			s.retryPart(t, id)
+			s.awaitRefund(t, id, "COMPLETED")
+			s.wantHeld(t, order, order.Amount-1000)
+		})
 	}
-	s.Sandbox.ClearFaults()
-	if err := replica.Settle(s.ctx, booking.ReservationID(id)); err != nil {
-		t.Fatal(err)
-	}
-	s.awaitRefund(t, id, "FAILED")
-	s.retryPart(t, id)
-	s.awaitRefund(t, id, "COMPLETED")
-	s.wantHeld(t, order, order.Amount-1000)
 }
 
 // TestDashboardDuringAPart: the dashboard returns money while the bank works on a part, and the bank rejects both transfers. All of
@@ -112,7 +119,7 @@ func TestDashboardDuringAPart(t *testing.T) {
 			}
 			account := guestAccount
 			err := replica.RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &account, By: hq})
-			wantRefused(t, err, "OTHER_TRANSFER_FAILED")
+			wantRefused(t, err, "OTHER_TRANSFER_OPEN")
 			rejected := 4000
 			again := toss.CancelRequest{Reason: "재송금", Amount: &rejected, RefundAccount: &guestAccount}
 			if _, err := replica.Payments.Cancel(s.ctx, widget, "again-"+order.OrderID, order.PaymentKey, again); err != nil {

@@ -181,8 +181,8 @@ func (s *Service) sendRefund(ctx context.Context, q question) error {
 
 // The codes of refunds that are not sent.
 const (
-	otherTransfer = "OTHER_TRANSFER_FAILED" // the bank has rejected one that was made at the provider, not by us
-	noDeposit     = "DEPOSIT_REVERSED"      // the bank has taken the deposit back
+	otherTransfer = "OTHER_TRANSFER_OPEN" // the bank works on one that was made at the provider, not by us, or has rejected it
+	noDeposit     = "DEPOSIT_REVERSED"    // the bank has taken the deposit back
 )
 
 const noDepositMessage = "은행이 입금을 되돌려서 돌려드릴 돈이 없습니다."
@@ -201,7 +201,7 @@ func (s *Service) checkTransfers(ctx context.Context, q question) (payment toss.
 	case rule.AskLater:
 		return payment, true, s.later(ctx, q)
 	case rule.Declined:
-		why := &PaymentRefused{Code: otherTransfer, Message: "은행이 거절한 다른 환불이 있어 보낼 수 없습니다. 결제사 상점관리자에서 확인해 주세요."}
+		why := &PaymentRefused{Code: otherTransfer, Message: "결제사에서 따로 보낸 환불이 끝나지 않아 보낼 수 없습니다. 결제사 상점관리자에서 확인해 주세요."}
 		if payment.Status == toss.StatusWaitingForDeposit {
 			why = &PaymentRefused{Code: noDeposit, Message: noDepositMessage}
 		}

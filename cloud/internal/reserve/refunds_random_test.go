@@ -110,7 +110,7 @@ func (s *shop) endRefunds(t *testing.T, service *reserve.Service) (open int) {
 			}
 			err = service.RetryRefund(s.ctx, request)
 		}
-		if refused := (*reserve.PaymentRefused)(nil); errors.As(err, &refused) && refused.Code == "OTHER_TRANSFER_FAILED" {
+		if refused := (*reserve.PaymentRefused)(nil); errors.As(err, &refused) && refused.Code == "OTHER_TRANSFER_OPEN" {
 			won := s.Sandbox.Bounced(f.Order)
 			_, err = service.Payments.Cancel(s.ctx, widget, fmt.Sprint("repeated-", f.Order, won), f.Key,
 				toss.CancelRequest{Reason: "재송금", Amount: &won, RefundAccount: &guestAccount})

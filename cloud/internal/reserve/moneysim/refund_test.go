@@ -202,7 +202,7 @@ func (t *modelService) sendRefund(ctx context.Context, q question) error {
 		case rule.AskLater:
 			return t.later(q)
 		case rule.Declined:
-			why := &reserve.PaymentRefused{Code: "OTHER_TRANSFER_FAILED"}
+			why := &reserve.PaymentRefused{Code: "OTHER_TRANSFER_OPEN"}
 			if payment.Status == toss.StatusWaitingForDeposit {
 				why.Code = "DEPOSIT_REVERSED"
 			}

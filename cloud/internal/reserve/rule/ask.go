@@ -90,8 +90,8 @@ func Resent(err error) Reading {
 
 // Transfers reads the look-up of a deposit before the refund in progress is sent. The provider has one state for all transfers of a
 // payment, so no request is sent whose outcome could not be distinguished from that of another one: Act means that the refund is executed,
-// AskLater that the bank works on another transfer, and Declined that it has rejected another one, or has taken the deposit back
-// while the reservation may continue. Otherwise Resend.
+// Declined that another transfer is open or rejected, or that the bank has taken the deposit back while the reservation may continue,
+// and AskLater that a cancellation waits for the bank. Otherwise Resend.
 func (s Snapshot) Transfers(p toss.Payment) Reading {
 	at, other := AtBank(p.RefundStatus()), s.Unrecorded(p)
 	switch f := s.Refund; {
@@ -103,10 +103,10 @@ func (s Snapshot) Transfers(p toss.Payment) Reading {
 		return Declined // the provider recognises a rejected transfer by its amount, and would return another amount once more
 	case f.Taken, other == 0, other == f.Amount: // of an earlier attempt
 		return Resend
-	case at == money.RefundPending:
+	case at == money.RefundPending && !f.KeepsStay:
 		return AskLater
-	case at == money.RefundFailed:
-		return Declined
+	case at != money.RefundCompleted:
+		return Declined // a refund that keeps the stay and waits for days would prevent its cancellation
 	}
 	return Resend
 }
