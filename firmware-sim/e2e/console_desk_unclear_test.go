@@ -100,7 +100,10 @@ func TestConsoleDeskUnclear(t *testing.T) {
 	guest.see("결제 금액을 돌려드려요", "결제된 금액은 모두 환불되고")
 	guest.look("confirm-ended", phone)
 	guest.on(phone).press("English")
-	guest.see("Your payment is refunded")
+	guest.see("Your payment is refunded", "Book again")
+	if guest.sees("Pay again") {
+		t.Error("the guest may pay for a reservation that has ended")
+	}
 	var list struct{ Messages []struct{ Text string } }
 	until(t, "the guest's message", func() bool {
 		getJSON(t, s.SandboxAt+"/sandbox/messages?to=01077770021", &list)

@@ -43,6 +43,12 @@ export function refused(code: string | null, message: string): Child {
       else problem.set(explain(error));
     }
   };
+  const choose = () => {
+    const to = choosing(p);
+    leave();
+    if (p?.back) location.replace(to);
+    else go(to, { replace: true });
+  };
   const canceled = /CANCEL/.test(code ?? ""); // by the guest: nothing has gone wrong
   const refunded = code === "REFUNDED_PAYMENT"; // captured, so "nothing was charged" would be wrong
   const held = resource(currentHold);
@@ -62,17 +68,9 @@ export function refused(code: string | null, message: string): Child {
           return now ? holdChip(now, () => {}) : null;
         },
       ),
-      button(t("payAgain"), () => void again(), { busy }),
-      button(
-        t("leave"),
-        () => {
-          const to = choosing(p);
-          leave();
-          if (p?.back) location.replace(to);
-          else go(to, { replace: true });
-        },
-        { kind: "soft" },
-      ),
+      refunded
+        ? button(t("bookAgain"), choose) // the reservation has ended: nothing is left to pay or to leave
+        : [button(t("payAgain"), () => void again(), { busy }), button(t("leave"), choose, { kind: "soft" })],
     ),
     alert(() => (problem() ? note(problem(), "warn") : null)),
   ];
