@@ -283,9 +283,10 @@ func TestCancelExtended(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultDropAfterCommit, Times: 1})
-	s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Times: 3, Status: 500})
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Times: -1, Status: 500})
 	s.answer(t, unclear.Buyer, "/payment/confirm", moneytest.Confirm{PaymentKey: key, OrderID: order.OrderID, Amount: order.Amount}, 503, "PaymentPendingException")
 	cancel(unclear)
+	s.Sandbox.ClearFaults()
 	s.await(t, order.OrderID, "CANCELED")
 }
 
