@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
@@ -147,8 +146,7 @@ func TestTransferRepeatedInTheDashboard(t *testing.T) {
 			}
 		},
 		"approval": func(t *testing.T, s *shop, id int64) {
-			other := account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "lee", Role: account.HQ}
-			if err := s.Replica(t).ApproveRefund(s.ctx, booking.ReservationID(id), other); err != nil {
+			if err := s.Replica(t).ApproveRefund(s.ctx, booking.ReservationID(id), lee); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -239,8 +237,7 @@ func TestAdministratorCancelsAfterRejectionOfPart(t *testing.T) {
 	if l := s.Sandbox.Ledger(); l.Refunded != 0 {
 		t.Errorf("%d won left before the approval, want 0", l.Refunded)
 	}
-	other := account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "lee", Role: account.HQ}
-	if err := s.Replica(t).ApproveRefund(s.ctx, booking.ReservationID(id), other); err != nil {
+	if err := s.Replica(t).ApproveRefund(s.ctx, booking.ReservationID(id), lee); err != nil {
 		t.Fatal(err)
 	}
 	s.wantPaidBack(t, id)

@@ -12,6 +12,9 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
+// slowTransfer is how long a slow bank takes, by the provider's clock, which stays within minutes of the real one: partners check the times of requests.
+const slowTransfer = 10 * time.Second
+
 // TestRandomPartsOfDeposits returns parts of deposits at random while the bank transfers or rejects them, repeats rejected ones, and
 // cancels stays in between. At the end every guest has what the refunds state; see moneytest.Audit.
 func TestRandomPartsOfDeposits(t *testing.T) {
@@ -19,7 +22,6 @@ func TestRandomPartsOfDeposits(t *testing.T) {
 	s := open(t)
 	s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore":30,"percent":67}]`)
 	rng, replica, done := rand.New(rand.NewPCG(*firstSeed, 2)), s.Replica(t), map[string]int{}
-	const transfer = 10 * time.Second // by the provider's clock, which stays within minutes of the real one: partners check the times of requests
 	for range 6 {
 		b, _, id := s.paid(t, sandbox.MethodVirtualAccount)
 		for range 3 + rng.IntN(6) {
@@ -27,7 +29,7 @@ func TestRandomPartsOfDeposits(t *testing.T) {
 			var err error
 			switch op := rng.IntN(6); op {
 			case 0, 1:
-				s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: kinds[op], Delay: transfer, Times: 1})
+				s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: kinds[op], Delay: slowTransfer, Times: 1})
 			case 2, 3:
 				_, err = replica.RefundPart(s.ctx, part(id, 1+rng.IntN(9000)))
 			case 4:
@@ -41,14 +43,14 @@ func TestRandomPartsOfDeposits(t *testing.T) {
 			}
 			if err == nil && rng.IntN(2) == 0 {
 				s.Clock.Advance(time.Duration(rng.IntN(120)) * time.Second)
-				s.Provider.Advance(transfer / 4)
+				s.Provider.Advance(slowTransfer / 4)
 			}
 			done[fmt.Sprint(err)]++
 		}
 	}
 	t.Log(done)
 	s.Sandbox.ClearFaults()
-	s.Provider.Advance(transfer)
+	s.Provider.Advance(slowTransfer)
 	failed := `select coalesce(min(reservation_id), 0) from refund where state = 'FAILED' and $1`
 	s.eventually(t, "no refund is open", func() bool {
 		if id := s.count(t, failed, true); id != 0 {

@@ -366,7 +366,7 @@ func (c *change) ledgerOf(kind string, won int, p toss.Payment) error {
 	return c.entry(kind, won, p.Status, map[string]any{"method": p.Method, "balance": p.BalanceAmount})
 }
 
-// followed applies the progress of a refund whose reservation has ended.
+// followed applies the progress of a refund, and adds to it the won that were returned at the provider meanwhile.
 func (c *change) followed(p toss.Payment) error {
 	if won := c.Joined(p); won > 0 {
 		if err := postgres.JoinRefund(c.ctx, c.tx, c.Refund.ID, won); err != nil {

@@ -300,13 +300,13 @@ func (c *change) dropped(p toss.Payment) error {
 	return c.end(won)
 }
 
-// followPart records the refund of a part of a deposit that was returned at the provider. The reservation stays.
+// followPart records the refund of a part of a payment that was made at the provider, not by us. The reservation stays.
 func (c *change) followPart(p toss.Payment) error {
 	return c.followTransfer(p, money.Refund{Reason: "결제사에서 일부 환불", Amount: c.Unrecorded(p), KeepsStay: true, Part: true})
 }
 
-// followTransfer records the refund of a deposit that was returned at the provider. The bank may reject the transfer, and
-// then an administrator has to repeat it.
+// followTransfer records a refund that was made at the provider. The bank may reject the transfer of a deposit, and then an
+// administrator has to repeat it.
 func (c *change) followTransfer(p toss.Payment, f money.Refund) error {
 	f.Reservation, f.State, f.By, f.IdempotencyKey = c.r().ID, money.RefundRequested, rule.ByProvider, newCancelKey(c.r().ID)
 	var err error
