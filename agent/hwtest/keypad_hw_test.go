@@ -47,9 +47,8 @@ func lease(t *testing.T, b *brokertest.Broker, p *process, memoryKiB uint32) {
 		t.Fatalf("keypads %v, seal key %q", got, p.status.SealKey)
 	}
 	me := protocol.Agent{Branch: branch, Username: "agent-" + branch}
-	beat := brokertest.Await[protocol.Heartbeat](b)
+	giveTime(t, b, me)
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	b.SendTo(me, protocol.Beacon{Branch: branch, BootID: beat.BootID, Nonce: beat.Nonce, Time: now}.Sign(brokertest.Key, me.Username))
 	salt := make([]byte, 16)
 	kdf := protocol.KDF{Name: protocol.KDFArgon2id, Time: 2, MemoryKiB: memoryKiB, Threads: 1, Salt: base64.StdEncoding.EncodeToString(salt)}
 	b.SendTo(me, protocol.PassList{Branch: branch, Epoch: 1, Version: 1, IssuedAt: now, LeaseUntil: now.Add(time.Hour), KDF: kdf, Passes: []protocol.Pass{{
@@ -57,6 +56,31 @@ func lease(t *testing.T, b *brokertest.Broker, p *process, memoryKiB uint32) {
 		Verifier: base64.StdEncoding.EncodeToString(argon2.IDKey([]byte(keypadPIN), salt, kdf.Time, kdf.MemoryKiB, uint8(kdf.Threads), protocol.VerifierSize)),
 	}}}.Sign(brokertest.Key, me.Username))
 	brokertest.Await[protocol.PassApplied](b)
+}
+
+// giveTime answers heartbeats until the agent reports that it knows the time. One beacon may not be enough: the agent ignores it if
+// it has sent another heartbeat meanwhile, and the first two can follow each other at once.
+func giveTime(t *testing.T, b *brokertest.Broker, me protocol.Agent) {
+	t.Helper()
+	for {
+		r := b.Next(protocol.KindHeartbeat, protocol.KindStatus)
+		if r.Kind == protocol.KindStatus {
+			status, err := protocol.Decode[protocol.Status](r.Payload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if status.Passes != nil && status.Passes.Clock == protocol.ClockTrusted {
+				return
+			}
+			continue
+		}
+		beat, err := protocol.Decode[protocol.Heartbeat](r.Payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		beacon := protocol.Beacon{Branch: branch, BootID: beat.BootID, Nonce: beat.Nonce, Time: time.Now().UTC().Truncate(time.Millisecond)}
+		b.SendTo(me, beacon.Sign(brokertest.Key, me.Username))
+	}
 }
 
 // wantEntry waits for an entry of the journal and acknowledges it, as the cloud does: the agent sends at most 32 without.
