@@ -4346,7 +4346,7 @@ type ClientInterface interface {
 	// Corresponds with POST /v2/admin/branches/{branch}/quarantine/{id}/release (the `ReleaseQuarantine` operationId).
 	ReleaseQuarantine(ctx context.Context, branch BranchCode, id string, body ReleaseQuarantineJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DeleteRoom Delete a disabled room that was never reserved.
+	// DeleteRoom Delete a disabled room that was never reserved, with its PIN and its places in partners' calendars.
 	//
 	// Corresponds with DELETE /v2/admin/branches/{branch}/rooms/{room} (the `DeleteRoom` operationId).
 	DeleteRoom(ctx context.Context, branch BranchCode, room string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6684,7 +6684,7 @@ func (c *Client) ReleaseQuarantine(ctx context.Context, branch BranchCode, id st
 	return c.Client.Do(req)
 }
 
-// DeleteRoom Delete a disabled room that was never reserved.
+// DeleteRoom Delete a disabled room that was never reserved, with its PIN and its places in partners' calendars.
 //
 // Corresponds with DELETE /v2/admin/branches/{branch}/rooms/{room} (the `DeleteRoom` operationId).
 func (c *Client) DeleteRoom(ctx context.Context, branch BranchCode, room string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -17105,7 +17105,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v2/admin/branches/{branch}/quarantine/{id}/release (the `ReleaseQuarantine` operationId).
 	ReleaseQuarantineWithResponse(ctx context.Context, branch BranchCode, id string, body ReleaseQuarantineJSONRequestBody, reqEditors ...RequestEditorFn) (*ReleaseQuarantineResponse, error)
 
-	// DeleteRoomWithResponse Delete a disabled room that was never reserved.
+	// DeleteRoomWithResponse Delete a disabled room that was never reserved, with its PIN and its places in partners' calendars.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -23200,7 +23200,7 @@ func (c *ClientWithResponses) ReleaseQuarantineWithResponse(ctx context.Context,
 	return ParseReleaseQuarantineResponse(rsp)
 }
 
-// DeleteRoomWithResponse Delete a disabled room that was never reserved.
+// DeleteRoomWithResponse Delete a disabled room that was never reserved, with its PIN and its places in partners' calendars.
 //
 // Returns a wrapper object for the known response body format(s).
 //

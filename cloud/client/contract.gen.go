@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "cde4991f394b49f505bdb5d72bff5b810faaeb3e41e6c197e392bdf4cd01027f"
+const Contract = "c4c208fdf103d13a770b3f05659ccc53e19d170dc2c769ff1a02ca69aca19632"

@@ -55,7 +55,15 @@ func TestNewRoomNeedsAProvenLock(t *testing.T) {
 	refuses(t, "a lock on a room that is on sale", hq.Put(rooms+"14", map[string]any{"min60": 20000}), "noLock")
 
 	hq.Put(rooms+"15", map[string]any{"min60": 20000}).OK(t)
+	hq.Post("/v2/admin/branches/gangnam/channels", map[string]any{"partner": "달력", "roomNo": "15"}).OK(t) // as the gateway does by itself
+	listed := only(t, s, `select id::text from channel_listing where partner = '달력'`)
+	if _, err := s.DB.Pool.Exec(t.Context(), `select alert_open('discrepancy', 'gangnam', 'calendar:' || $1::text, now())`, listed); err != nil {
+		t.Fatal(err)
+	}
 	hq.Delete(rooms+"15", nil).OK(t)
+	if left := only(t, s, `select count(*)::text from alert where subject = 'calendar:' || $1::text and ended_at is null`, listed); left != "0" {
+		t.Errorf("%s alerts about a calendar of the deleted room, want none", left)
+	}
 	says(t, "deleted", hq.Delete(rooms+"15", nil), noRoom)
 	hq.Delete(rooms+"13", nil).Fails(t, http.StatusConflict, "SettingConflictException", "사용 중이거나 예약된 적이 있는 룸은 삭제할 수 없습니다.")
 }

@@ -75,9 +75,24 @@ func EditRoom(ctx context.Context, q Querier, branch booking.BranchID, r booking
 	return err
 }
 
-// DeleteRoom deletes a disabled room that was never reserved, with its PIN. It returns ErrRoomUsed for any other room.
+// DeleteRoom deletes a disabled room that was never reserved, with its PIN and its places in partners' calendars, of which a
+// gateway gives every room one. It returns ErrRoomUsed for any other room.
 func DeleteRoom(ctx context.Context, tx pgx.Tx, branch booking.BranchID, no int) error {
 	_, err := tx.Exec(ctx, `delete from door_pin where branch_id = $1 and device = 'room_' || $2::integer`, branch, no)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		with deleted as (
+			delete from channel_listing l using room r
+			where r.branch_id = $1 and r.no = $2 and not r.enabled and l.room_id = r.id
+			returning l.id
+		)
+		update alert set ended_at = clock_timestamp() from deleted d
+		where kind = 'discrepancy' and subject = 'calendar:' || d.id and ended_at is null`, branch, no)
+	if IsForeignKeyViolation(err) { // a partner has sold the room
+		return ErrRoomUsed
+	}
 	if err != nil {
 		return err
 	}
