@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -32,7 +31,7 @@ func startCluster(t *testing.T, env ...string) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	w, err := world.Start(ctx, world.Options{Root: root(), Bin: bin, Env: env, Log: &testLog{out: t.Output()}})
+	w, err := world.Start(ctx, world.Options{Root: root(), Bin: bin, Env: env, Log: programLog(t)})
 	if errors.Is(err, world.ErrMissing) && os.Getenv("E2E_REQUIRED") != "1" {
 		t.Skip(err)
 	}
@@ -45,20 +44,6 @@ func startCluster(t *testing.T, env ...string) *cluster {
 		}
 	})
 	return &cluster{w, t, &world.Stack{SandboxAt: w.Sandbox, SimAt: w.Simulator, API: w.Replicas[0].API}}
-}
-
-// testLog is a test's output, shared by programs. Writes after the end of the test are discarded.
-type testLog struct {
-	mu  sync.Mutex
-	out io.Writer
-}
-
-// Write implements io.Writer.
-func (l *testLog) Write(text []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, _ = l.out.Write(text)
-	return len(text), nil
 }
 
 // start starts a process again.

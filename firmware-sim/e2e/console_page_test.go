@@ -112,7 +112,12 @@ func (p *page) survey(name string) {
 func (p *page) with(t *testing.T) *page {
 	t.Helper()
 	whole := p.t
-	t.Cleanup(func() { p.t = whole })
+	t.Cleanup(func() {
+		if t.Failed() {
+			p.shotOfFailure() // before the next subtest changes the page
+		}
+		p.t = whole
+	})
 	p.t = t
 	return p
 }

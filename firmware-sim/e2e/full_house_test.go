@@ -95,7 +95,7 @@ func TestFullHouseWithoutCloud(t *testing.T) {
 	branches, simulation := houseFiles(t, dir)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+long)
 	defer cancel()
-	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Template: template, Log: t.Output(), Branches: []string{branches},
+	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Template: template, Log: programLog(t), Branches: []string{branches},
 		Env: map[string]string{"YEOLDA_RATE_LIMITS": "off", "YEOLDA_LOG_LEVEL": "warn"}, SimArgs: []string{"run", "--file", simulation}})
 	if err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func startStack(t testing.TB, env map[string]string) *world.Stack {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Template: template, Env: env, Log: t.Output()})
+	s, err := world.StartStack(ctx, world.StackOptions{Root: root(), Bin: bin, Dir: dir, Template: template, Env: env, Log: programLog(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +88,32 @@ func startStack(t testing.TB, env map[string]string) *world.Stack {
 	})
 	awaitAgents(t, s, "gangnam", "hongdae")
 	return s
+}
+
+// programLog returns a file for the output of programs. If the test fails, the file stays, and only its end is printed: it
+// would hide the reason, which package testing prints after it if a subtest fails.
+func programLog(t testing.TB) *os.File {
+	t.Helper()
+	const shown = 4096 // bytes
+	file, err := os.CreateTemp("", "yeolda-e2e-*.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		defer file.Close()
+		if !t.Failed() {
+			_ = os.Remove(file.Name())
+			return
+		}
+		info, err := file.Stat()
+		if err != nil {
+			t.Log(err)
+			return
+		}
+		end, err := io.ReadAll(io.NewSectionReader(file, max(0, info.Size()-shown), shown))
+		t.Logf("the output of the programs is in %s (%v); its end:\n%s", file.Name(), err, end)
+	})
+	return file
 }
 
 // testTimeout limits the wait for an event.
