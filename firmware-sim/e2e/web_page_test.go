@@ -381,6 +381,19 @@ func (p *page) offline(cut bool, patterns ...string) {
 	}
 }
 
+// slow gives the network of the page a latency, and a throughput in bytes per second; -1 means unlimited.
+func (p *page) slow(latency time.Duration, throughput float64) {
+	p.t.Helper()
+	_, err := chromedp.Call(p.ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
+		MatchedNetworkConditions: []*network.Conditions{{
+			Latency: float64(latency.Milliseconds()), DownloadThroughput: throughput, UploadThroughput: throughput,
+		}},
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // count returns a function that returns the bytes received over the network since the call, including headers.
 func (p *page) count() func() int64 {
 	p.t.Helper()

@@ -289,10 +289,12 @@ func TestWebPurchase(t *testing.T) {
 	})
 
 	story("in English", func(t *testing.T, p *page) {
+		p.slow(700*time.Millisecond, -1) // so that data arrive later than what browsers forgive after a press
 		p.open("/")
 		p.press("English")
 		p.see("Which branch would you like?", "Yeolda Gangnam")
 		p.look("home-en", phone)
+		p.slow(0, -1)
 		p.press("Yeolda Gangnam")
 		p.see("which day?")
 		// Each label is one line, so that the days of a week have one height.

@@ -85,7 +85,7 @@ const keyParts = "key-parts.ts"
 
 // panelOrder lists the outcomes of a press: waiting, opened, and those that went wrong.
 var panelOrder = []string{
-	"waiting", "opened", "pin", "code", "failed", "unknown", "unreachable", "offline", "server", "busy", "moved", "stale", "outside",
+	"waiting", "opened", "pin", "code", "over", "failed", "unknown", "unreachable", "offline", "server", "busy", "moved", "stale", "outside",
 }
 
 // showKey serves the page of a key. If the query names an unlock request, showKey waits for its result first: without
@@ -237,7 +237,7 @@ func (v *keyView) panels() []panel {
 			p.Class = "bad"
 		case "stale":
 			p.Class, p.Reload = "bad", true
-		case "moved":
+		case "moved", "over":
 			p.Class = "note"
 		}
 		list = append(list, p)

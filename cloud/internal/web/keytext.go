@@ -22,7 +22,7 @@ type keyTexts struct {
 	Extend, ExtendOption, ExtendNow, ChangeFailed           string // {time} and {price} are replaced by the page
 	EndNow, EndAsk, EndSure, EndKeep                        string
 	Climate, ClimateFailed                                  string
-	Codes, CodesHelp, CodeLeft, CodeOver                    string // {door} and {s} are replaced by the page
+	Codes, CodesHelp, CodeLeft                              string // {door} and {s} are replaced by the page
 	PIN, PINHelp, PINNotReady                               string
 	Arrival                                                 string
 	Call, Map, Calendar, Unknown, UnknownHelp, Reservations string
@@ -81,9 +81,9 @@ var keyKorean = keyTexts{
 	PIN: "키패드 비밀번호", PINHelp: "키패드에 번호를 누르고 # 을 눌러 주세요. 지점이나 휴대폰의 인터넷이 끊겨도 현관과 룸이 열려요.",
 	PINNotReady: "아직 지점에 전달되지 않은 비밀번호예요. 위의 버튼으로 열어 주세요.",
 	Codes:       "일회용 번호로 열기", CodesHelp: "어느 문의 번호를 받을까요? 키패드에 번호와 # 을 누르거나, 스캐너에 QR 코드를 보여 주세요.",
-	CodeLeft: "{door} 번호예요. {s}초 안에 한 번 쓸 수 있어요.", CodeOver: "번호를 쓸 수 있는 시간이 지났어요. 필요하면 다시 받아 주세요.",
-	Arrival: "들어오는 길",
-	Call:    "전화하기", Map: "찾아오는 길", Calendar: "캘린더에 추가",
+	CodeLeft: "{door} 번호예요. {s}초 안에 한 번 쓸 수 있어요.",
+	Arrival:  "들어오는 길",
+	Call:     "전화하기", Map: "찾아오는 길", Calendar: "캘린더에 추가",
 	Unknown: "쓸 수 없는 열쇠예요", UnknownHelp: "예약이 취소되었거나 변경되었을 수 있어요. 주소가 잘리지 않았는지도 확인해 주세요.",
 	Reservations: "내 예약 확인하기",
 	panels: map[string]panelText{
@@ -91,6 +91,7 @@ var keyKorean = keyTexts{
 		"opened":      {"{door}이 열렸어요", "%s초 안에 밀어 주세요."},
 		"pin":         {"{door}은 이 비밀번호로 열어 주세요", "번호를 누르고 * 를 눌러 주세요."},
 		"code":        {"{door}은 이 일회용 번호로 열어 주세요", "키패드에 번호를 누르고 # 을 눌러 주세요. 2분 안에 한 번만 쓸 수 있어요."},
+		"over":        {"번호가 만료됐어요", ""},
 		"failed":      {"{door}이 열리지 않았어요", "한 번 더 눌러 보고, 그래도 안 열리면 전화해 주세요."},
 		"unknown":     {"{door}이 열렸는지 확인하지 못했어요", "문을 한번 밀어 보세요. 닫혀 있으면 다시 눌러 주세요."},
 		"unreachable": {"서버에 연결하지 못했어요", "문을 한번 밀어 보고, 닫혀 있으면 다시 눌러 주세요."},
@@ -131,9 +132,9 @@ var keyEnglish = keyTexts{
 	PIN: "Your PIN", PINHelp: "Enter it on a keypad, then press #. It opens the front door and your room, without internet, too.",
 	PINNotReady: "The branch does not have this PIN yet. Please use the buttons above.",
 	Codes:       "Open with a one-time code", CodesHelp: "For which door? Enter the digits and # on the keypad, or show the QR code to the scanner.",
-	CodeLeft: "A code for {door}. It works once, within {s} seconds.", CodeOver: "This code has expired. You can get another one.",
-	Arrival: "How to get in",
-	Call:    "Call us", Map: "Directions", Calendar: "Add to calendar",
+	CodeLeft: "A code for {door}. It works once, within {s} seconds.",
+	Arrival:  "How to get in",
+	Call:     "Call us", Map: "Directions", Calendar: "Add to calendar",
 	Unknown: "This key does not work", UnknownHelp: "The reservation may have been cancelled or changed. Check that the address is complete.",
 	Reservations: "My reservations",
 	panels: map[string]panelText{
@@ -141,6 +142,7 @@ var keyEnglish = keyTexts{
 		"opened":      {"{door} is open", "Push the door within %s seconds."},
 		"pin":         {"Open {door} with this code", "Enter the digits on the keypad, then press *."},
 		"code":        {"Open {door} with this one-time code", "Enter the digits on the keypad, then press #. The code works once, within 2 minutes."},
+		"over":        {"This code has expired", ""},
 		"failed":      {"{door} did not open", "Press again. If it stays locked, call us."},
 		"unknown":     {"We could not confirm that {door} opened", "Try pushing the door. If it is locked, press again."},
 		"unreachable": {"We could not reach our server", "Try pushing the door. If it is locked, press again."},

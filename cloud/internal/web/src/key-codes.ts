@@ -10,9 +10,10 @@ const quietZone = 4; // modules around a QR code
 /** Connects the part of the page and returns the function that shows it if a door has such a keypad. */
 export function connectCodes(main: HTMLElement, key: string, now: () => number): (facts: Schemas["KeyFacts"]) => void {
   const part = main.querySelector<HTMLDetailsElement>("#codes")!;
-  const [choice, shown] = [part.querySelector(".choice")!, part.querySelector<HTMLElement>("div")!];
-  const told = part.querySelector<HTMLElement>("[role=status]")!;
+  const [choice, panel] = [part.querySelector(".choice")!, part.querySelector<HTMLElement>(".panel")!];
+  const [told, shown] = [panel.querySelector("[role=status]")!, panel.querySelector<HTMLElement>("div")!];
   const text = (name: string): string => part.dataset[name]!;
+  const over = main.querySelector<HTMLElement>("[data-result=over] b")!.dataset.text!;
   let timer: ReturnType<typeof setInterval> | undefined;
   let giving = false; // a code is on its way; the buttons are not disabled, because a disabled element loses the focus
 
@@ -35,6 +36,8 @@ export function connectCodes(main: HTMLElement, key: string, now: () => number):
     if (giving) return;
     giving = true;
     button.setAttribute("aria-busy", "true");
+    panel.setAttribute("aria-busy", "true");
+    panel.hidden = false; // from now on, so that nothing below moves when a code arrives or expires
     clearInterval(timer);
     shown.hidden = true;
     told.textContent = "";
@@ -47,7 +50,7 @@ export function connectCodes(main: HTMLElement, key: string, now: () => number):
       const tick = (): void => {
         const left = Math.ceil(until - now());
         const said = text("left").replace("{door}", button.textContent!).replace("{s}", String(left));
-        tell(left > 0 ? said : text("over"), left > 0 && told.textContent !== "");
+        tell(left > 0 ? said : over, left > 0 && told.textContent !== "");
         if (left > 0) return;
         clearInterval(timer);
         shown.hidden = true;
@@ -58,6 +61,7 @@ export function connectCodes(main: HTMLElement, key: string, now: () => number):
       tell(explanation(error));
     }
     button.removeAttribute("aria-busy");
+    panel.removeAttribute("aria-busy");
     giving = false;
   }
 

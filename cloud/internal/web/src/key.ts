@@ -14,6 +14,7 @@ type Outcome =
   | "opened"
   | "pin"
   | "code"
+  | "over" // the one-time code has expired
   | "failed" // the lock did not obey
   | "unknown" // the request may have reached the door, but no result arrived
   | "unreachable" // the server did not respond
@@ -78,8 +79,8 @@ function showPass(pin: Schemas["KeyFacts"]["pin"]): void {
 const why = main.querySelector("#why")!;
 let codeEnd = Infinity; // ms since 1970: when the one-time code of the press expires
 
-/** Shows the panel of an outcome, or none. */
-function show(outcome?: Outcome, pin = ""): void {
+/** Shows the panel of an outcome. */
+function show(outcome: Outcome, pin = ""): void {
   codeEnd = outcome === "code" ? Date.now() + codeTTL : Infinity;
   main.querySelectorAll("[data-result] .pin").forEach((digits) => {
     spell(digits, pin);
@@ -110,10 +111,7 @@ function countPulse(): void {
 }
 
 function tick(): void {
-  if (Date.now() >= codeEnd) {
-    show();
-    why.textContent = main.querySelector<HTMLElement>("#codes")!.dataset.over!;
-  }
+  if (Date.now() >= codeEnd) show("over");
   const at = now();
   const state: State =
     at < moment("from") ? "before" : at < moment("to") ? "open" : at < moment("end") ? "leaving" : "after";

@@ -86,7 +86,7 @@ export function home(): Child {
         ),
       ),
     ]),
-    steps(),
+    when(() => first().is !== "loading", steps), // not before the branches above it, which would push it down
   ];
 }
 
