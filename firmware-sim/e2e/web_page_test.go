@@ -298,6 +298,13 @@ func (p *page) press(names ...string) {
 	}
 }
 
+// nameOf returns the name by which press finds an element. A click by a script is no alternative to a press: browsers do not
+// forgive what moves after it.
+func (p *page) nameOf(element string) string {
+	p.t.Helper()
+	return value[string](p, `(e => (e.getAttribute("aria-label") || e.innerText).replace(/\s+/g, " ").trim())(`+element+`)`)
+}
+
 // pressTwice clicks twice where an element is before the first click, as the double press of a user does.
 func (p *page) pressTwice(name string) {
 	p.t.Helper()

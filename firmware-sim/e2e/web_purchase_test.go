@@ -40,7 +40,7 @@ func (p *page) firstStart() {
 	p.see("몇 시에 시작할까요?")
 	p.taken()
 	p.wait("a start", `document.querySelector("dialog .starts .chip:not(:disabled)")`)
-	value[bool](p, `(document.querySelector("dialog .starts .chip:not(:disabled)").click(), true)`)
+	p.press(p.nameOf(`document.querySelector("dialog .starts .chip:not(:disabled)")`))
 	p.see("얼마나 쉴까요?")
 }
 
@@ -294,7 +294,6 @@ func TestWebPurchase(t *testing.T) {
 		p.press("English")
 		p.see("Which branch would you like?", "Yeolda Gangnam")
 		p.look("home-en", phone)
-		p.slow(0, -1)
 		p.press("Yeolda Gangnam")
 		p.see("which day?")
 		// Each label is one line, so that the days of a week have one height.
@@ -307,9 +306,7 @@ func TestWebPurchase(t *testing.T) {
 		p.press("Room 5")
 		p.see("When would you like to start?")
 		p.taken()
-		value[bool](p, `(document.querySelectorAll("dialog .hours .chip")[20].click(), true)`)
-		value[bool](p, `(document.querySelector("dialog .starts .chip:not(:disabled)").click(), true)`)
-		p.press("Book for")
+		p.press("20:00", "20:10", "Book for") // the hour, the start
 		p.see("Does this look right?")
 		p.press("한국어")
 		p.see("이렇게 예약할까요?")
