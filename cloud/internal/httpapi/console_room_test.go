@@ -65,6 +65,15 @@ func TestNewRoomNeedsAProvenLock(t *testing.T) {
 		t.Errorf("%s alerts about a calendar of the deleted room, want none", left)
 	}
 	says(t, "deleted", hq.Delete(rooms+"15", nil), noRoom)
+
+	hq.Put(rooms+"16", map[string]any{"min60": 20000}).OK(t)
+	hq.Post("/v2/admin/branches/gangnam/channels", map[string]any{"partner": "제휴", "roomNo": "16"}).OK(t)
+	if _, err := s.DB.Pool.Exec(t.Context(), `
+		insert into partner_booking (partner, external_id, listing_id, status, start_at, end_at)
+		select partner, 'sold', id, 'CONFLICT', now(), now() + interval '1 hour' from channel_listing where partner = '제휴'`); err != nil {
+		t.Fatal(err)
+	}
+	hq.Delete(rooms+"16", nil).Fails(t, http.StatusConflict, "SettingConflictException", "사용 중이거나 예약된 적이 있는 룸은 삭제할 수 없습니다.")
 	hq.Delete(rooms+"13", nil).Fails(t, http.StatusConflict, "SettingConflictException", "사용 중이거나 예약된 적이 있는 룸은 삭제할 수 없습니다.")
 }
 
