@@ -80,10 +80,16 @@ func TestPulse(t *testing.T) {
 		}
 		took := list[1].at - list[0].at
 		t.Logf("%s: energised for %v of %v", tt.door, took, pulse)
-		if took < pulse-10*time.Millisecond || took > pulse+300*time.Millisecond {
+		if !lasted(took, pulse) {
 			t.Errorf("%s: energised for %v, want %v", tt.door, took, pulse)
 		}
 	}
+}
+
+// lasted reports whether a line was energised for the length of a pulse. The kernel's trace stamps the end of a pulse up to a few
+// milliseconds earlier than the agent, and an emulated machine may be late.
+func lasted(took, pulse time.Duration) bool {
+	return took >= pulse-10*time.Millisecond && took <= pulse+300*time.Millisecond
 }
 
 // TestSense checks that the sense line decides about the result, not the relay.
