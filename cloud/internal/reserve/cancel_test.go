@@ -10,6 +10,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -91,7 +92,7 @@ func (s *shop) cancelThrice(admin *moneytest.Buyer, replica *reserve.Service) er
 	return nil
 }
 
-// paid returns a confirmed purchase whose buyer is logged in.
+// paid returns a confirmed purchase whose buyer is logged in. The service looks it up again only when there is a reason to.
 func (s *shop) paid(t *testing.T, method string) (*moneytest.Buyer, moneytest.Confirm, int64) {
 	t.Helper()
 	b, order, w := s.bought(t, method)
@@ -100,8 +101,22 @@ func (s *shop) paid(t *testing.T, method string) (*moneytest.Buyer, moneytest.Co
 	}
 	if method == sandbox.MethodVirtualAccount {
 		s.deposit(t, order.OrderID)
+		s.swept(t)
 	}
 	return b, order, s.wantState(t, order.OrderID, "DONE")
+}
+
+// swept waits until the sweep that has begun is over. It may have read the callback of a deposit before that was applied, and would
+// look up what a test does at the provider next.
+func (s *shop) swept(t *testing.T) {
+	t.Helper()
+	const sweeps = `select count(*) from work_success where work = $1 and at > $2`
+	successes, err := postgres.LastSuccesses(s.ctx, s.DB.Pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := successes[postgres.WorkSweep]
+	s.eventually(t, "a sweep ends", func() bool { return s.count(t, sweeps, postgres.WorkSweep, last) == 1 })
 }
 
 // deposit pays into an order's account and waits until the callback is answered.
