@@ -140,11 +140,13 @@ const mayStillCharge = `(r.state in ('HOLD', 'EXPIRED', 'RELEASED') and p.closed
 // attempt.
 const maxWatch = 7 * 24 * time.Hour
 
-// Unsettled returns the reservations whose check at the provider is due, the longest waiting first.
+// Unsettled returns the reservations whose check at the provider is due, the longest waiting first. Its condition is wrapped in
+// "is true", and that of Stuck is a case: the planner would compare each alternative of an "or" with the conditions of all indexes
+// of reservation, which takes longer than the rest of a sweep (BenchmarkPaymentsOfASweep).
 func Unsettled(ctx context.Context, q Querier, now time.Time, limit int) ([]booking.ReservationID, error) {
 	rows, err := q.Query(ctx, `
 		select r.id from payment p join reservation r on r.id = p.reservation_id
-		where p.check_at <= $1 and (`+unsettled+` or `+mayStillCharge+`) order by p.check_at limit $2`, now, limit, now.Add(-maxWatch))
+		where p.check_at <= $1 and (`+unsettled+` or `+mayStillCharge+`) is true order by p.check_at limit $2`, now, limit, now.Add(-maxWatch))
 	if err != nil {
 		return nil, err
 	}
@@ -157,11 +159,12 @@ func Unsettled(ctx context.Context, q Querier, now time.Time, limit int) ([]book
 func Stuck(ctx context.Context, q Querier, id booking.ReservationID, before time.Time) (map[string]booking.ReservationID, error) {
 	rows, err := q.Query(ctx, `
 		select r.order_id, r.id from reservation r join payment p on p.reservation_id = r.id
-		where r.order_id is not null and ($2::bigint = 0 or r.id = $2) and (
-		    (r.state = 'CONFIRMING' and p.attempted_at <= $1)
-		 or (r.state = 'WAITING_FOR_DEPOSIT' and r.expires_at <= $1)
-		 or (r.state = 'CANCELING' and exists (
-		        select from refund f where f.reservation_id = r.id and f.state = 'REQUESTED' and f.created_at <= $1)))`, before, id)
+		where r.order_id is not null and ($2::bigint = 0 or r.id = $2) and r.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT', 'CANCELING')
+		and case r.state
+		    when 'CONFIRMING' then p.attempted_at <= $1
+		    when 'WAITING_FOR_DEPOSIT' then r.expires_at <= $1
+		    else exists (select from refund f where f.reservation_id = r.id and f.state = 'REQUESTED' and f.created_at <= $1)
+		end`, before, id)
 	if err != nil {
 		return nil, err
 	}
