@@ -53,6 +53,7 @@ func enrol(t *testing.T, s *world.Stack, branch string) (c credential, file stri
 // of dishonest agent with a stolen standby credential. No press may be FAILED and driven, or SUCCESS and not driven. Without
 // faults, every press must succeed.
 func TestSecondAgent(t *testing.T) {
+	t.Parallel()
 	s := startStack(t, map[string]string{"YEOLDA_RATE_LIMITS": "off"})
 	hq := newBrowser(t, s)
 	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
@@ -257,6 +258,7 @@ func connectAgent(t *testing.T, address, clientID string, c credential, receive 
 // TestTakeover connects once with the credential of the active agent, like an agent on a copied SD card. The doors must work
 // again shortly afterwards, and the takeover must be recorded.
 func TestTakeover(t *testing.T) {
+	t.Parallel()
 	s := startStack(t, map[string]string{"YEOLDA_RATE_LIMITS": "off"})
 	hq := newBrowser(t, s)
 	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)

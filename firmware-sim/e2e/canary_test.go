@@ -19,6 +19,7 @@ import (
 // TestNoSecretIsLogged uses every secret at the highest log level, also in failing requests. It then searches for the
 // secrets in the output of the service and the agents, in the metrics and in the answers to other users.
 func TestNoSecretIsLogged(t *testing.T) {
+	t.Parallel()
 	logs := new(capture.Output)
 	s, err := world.StartStack(t.Context(), world.StackOptions{Root: root(), Bin: bin, Dir: dataDir(t), Template: template, Log: logs, Env: map[string]string{
 		"YEOLDA_LOG_LEVEL": "debug", "YEOLDA_LOG_FORMAT": "json", "YEOLDA_RATE_LIMITS": "off",

@@ -70,6 +70,7 @@ func TestHTTP2(t *testing.T) {
 // TestEventSource waits for a door with a browser's EventSource. The source receives the result once, reconnects as the
 // standard requires, and is then closed by the answer. If there is no result within the limit, it stops.
 func TestEventSource(t *testing.T) {
+	t.Parallel()
 	s := startStack(t, map[string]string{"YEOLDA_DOOR_RESULT_TIMEOUT": "3s"})
 	guest := newBrowser(t, s)
 	key := guest.buy(s, "gangnam", 2, 25000, "01011112222")
@@ -108,6 +109,7 @@ func TestEventSource(t *testing.T) {
 // TestEventSourceOfNode runs the same check with the client for Node (npm eventsource). NODE_EVENTSOURCE names the directory
 // in which the client is installed.
 func TestEventSourceOfNode(t *testing.T) {
+	t.Parallel()
 	dir := os.Getenv("NODE_EVENTSOURCE")
 	if dir == "" {
 		t.Skip("NODE_EVENTSOURCE names no directory; make conformance does")

@@ -101,7 +101,6 @@ func TestConsoleDesk(t *testing.T) {
 	chargeWithoutOrder(t, s, "order-of-nobody", 77000)
 
 	p := console(t, s, "hq", "hq-demo")
-	p.patience = time.Minute // the service checks refunds and books at its own intervals
 	until(t, "the books compared", func() bool {
 		hq.must("POST", "/v2/admin/reconciliation", nil, nil)
 		p.open("/console/desk")

@@ -53,7 +53,6 @@ func TestConsoleDeskUnclear(t *testing.T) {
 
 	guest := newPage(t, s.Pages)
 	guest.expect("503", "400", "401")
-	guest.patience = testTimeout
 	guest.begin("내일", "2번 룸")
 	guest.reserve()
 	guest.introduce("01077770021")
@@ -75,7 +74,6 @@ func TestConsoleDeskUnclear(t *testing.T) {
 	}
 
 	p := console(t, s, "hq", "hq-demo")
-	p.patience = testTimeout
 	until(t, "the purchase is at the money desk", func() bool { return len(desk("unclear")) == 1 })
 	reservation := desk("unclear")[0].ReservationID
 	p.open("/console/desk")

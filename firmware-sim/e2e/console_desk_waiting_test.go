@@ -91,7 +91,6 @@ func TestConsoleDeskWaiting(t *testing.T) {
 	change(`update refund set due_at = now() - interval '1 minute' where reservation_id = $1`, pending)
 
 	p := console(t, s, "hq", "hq-demo")
-	p.patience = time.Minute
 	p.open("/console/desk")
 	p.see("은행 처리 중", "늦게 들어온 돈", "되돌려진 입금", "대사 차이", "30,000원", "22,000원", "25,000원")
 

@@ -75,9 +75,7 @@ func TestConsoleMoney(t *testing.T) {
 	}
 
 	p.open("/console/gangnam/money")
-	p.patience = time.Minute // the service checks the refunds at its own intervals
 	p.see("실패 2건")
-	p.patience = patience
 	p.survey("console-money-failed")
 	p.on(desktop)
 
@@ -95,10 +93,8 @@ func TestConsoleMoney(t *testing.T) {
 	p.fill("예금주", "윤서아")
 	p.survey("console-refund-again")
 	p.on(desktop).press("환불 다시 시도")
-	p.patience = time.Minute
 	p.see("진행 중인 환불이 없어요", "환불 합계 55,000원", "저절로 맞춰짐")
 	p.wait("nothing is left to settle", `!document.body.innerText.includes("처리 완료로 표시")`)
-	p.patience = patience
 
 	t.Run("a file", func(t *testing.T) {
 		p := p.with(t)

@@ -69,7 +69,6 @@ func TestConsoleRefunds(t *testing.T) {
 	if len(payments.Payments) != 1 || payments.Payments[0].BalanceAmount != 25000 {
 		t.Errorf("at the provider: %+v, want a balance of 25000", payments)
 	}
-	p.patience = time.Minute // the bank transfers the part
 	p.see("환불 · 완료")
 	p.press("직접 환불함")
 	p.see("예약은 취소되고 룸이 비워져요")

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"testing"
-	"time"
 )
 
 // TestConsoleRollout updates the connected agents in waves while that of one branch is away, and stops by hand: the version before
@@ -13,7 +12,6 @@ func TestConsoleRollout(t *testing.T) {
 	s := startStack(t, nil)
 	awaitAgents(t, s, "gangnam", "hongdae")
 	hq := console(t, s, "hq", "hq-demo")
-	hq.patience = 2 * time.Minute // waves wait for one another
 	hq.open("/console/rollout")
 	hq.see("아직 배포한 적이 없어요.")
 	begin := func(version string) {

@@ -42,6 +42,7 @@ func fault(t *testing.T, s *world.Stack, branch, device, kind string) {
 }
 
 func TestFromFreeSlotToOpenDoor(t *testing.T) {
+	t.Parallel()
 	s := startStack(t, nil)
 	guest := newBrowser(t, s)
 	key := guest.buy(s, "gangnam", 2, 25000, "01011112222")

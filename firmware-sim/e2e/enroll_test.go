@@ -20,6 +20,7 @@ import (
 // TestEnrolledAgent enrols the agent's own program through an ordinary HTTPS proxy as an installer does: the printed
 // command connects the machine as an agent and works only once, and a revoked agent is disconnected.
 func TestEnrolledAgent(t *testing.T) {
+	t.Parallel()
 	s := startStack(t, nil)
 	service, err := url.Parse(s.Pages)
 	if err != nil {

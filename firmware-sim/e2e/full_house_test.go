@@ -91,6 +91,7 @@ func (g *housed) enter(t *testing.T, s *world.Stack, device string, at *typing) 
 // journal verifies. YEOLDA_OUTAGE=1h makes the outage an hour: the guests enter in the course of it, and two thirds of the stays
 // begin in it.
 func TestFullHouseWithoutCloud(t *testing.T) {
+	t.Parallel()
 	dir, long := dataDir(t), outageLength(t)
 	branches, simulation := houseFiles(t, dir)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+long)

@@ -93,6 +93,7 @@ func pinOf(t *testing.T, s *world.Stack, key string) (pin string) {
 // TestKeypadsWithoutUplink opens doors of gangnam at their keypads while its network is cut: by PIN and by one-time code. A PIN
 // of another room opens nothing, and each entry is in the door history afterwards.
 func TestKeypadsWithoutUplink(t *testing.T) {
+	t.Parallel()
 	s := startStack(t, nil)
 	awaitCodes(t, s)
 	hq := staff(t, s)

@@ -16,6 +16,7 @@ import (
 // TestDisaster simulates the loss of a machine: a backup of the running service is restored on another machine and the
 // encryption key is rotated there. The guest's key must still open the door.
 func TestDisaster(t *testing.T) {
+	t.Parallel()
 	first := startStack(t, nil)
 	guest := newBrowser(t, first)
 	key := guest.buy(first, "gangnam", 2, 25000, "01011112222")

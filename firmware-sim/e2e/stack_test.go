@@ -116,8 +116,8 @@ func programLog(t testing.TB) *os.File {
 	return file
 }
 
-// testTimeout limits the wait for an event.
-const testTimeout = 30 * time.Second
+// testTimeout limits the wait for an event. It decides nothing but how long a failure takes; see patience.
+const testTimeout = patience
 
 // until polls for an effect of another process, for which there is no event.
 func until(t testing.TB, what string, ok func() bool) {
