@@ -49,7 +49,7 @@ func TestOperations(t *testing.T) {
 	for _, want := range []string{
 		`yeolda_http_requests_total{code="200",method="GET",route="/api/v2/branches"}`,
 		`yeolda_branches 3`, `yeolda_agents_online 0`, `yeolda_reservations{state="HOLD"} 0`, `yeolda_vitals_up 1`,
-		`yeolda_oldest_seconds{kind="payment"} 0`, `yeolda_jobs{state="available"}`, `yeolda_db_connections_max 30`, `yeolda_mqtt_connected 1`,
+		`yeolda_oldest_seconds{kind="payment"} 0`, `yeolda_jobs{state="available"}`, `yeolda_db_connections_max 14`, `yeolda_mqtt_connected 1`,
 		`yeolda_doctor_check{check="disk",state="fail"} 1`, `yeolda_doctor_check{check="disk",state="ok"} 0`,
 		`yeolda_doctor_check_timestamp_seconds{check="disk"} 1.8e+09`, `go_goroutines`,
 	} {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -137,7 +138,9 @@ func start(t testing.TB, clock *Clock, rules *postgres.Clock, change ...func(*co
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s, err := service.New(ctx, settings, log, rules)
+	own := settings
+	own.Database.URL = fewConnections(t, settings.Database.URL) // not in Stack.Settings: other programs do not know the parameter
+	s, err := service.New(ctx, own, log, rules)
 	if err != nil {
 		cancel()
 		t.Fatal(err)
@@ -159,6 +162,22 @@ func start(t testing.TB, clock *Clock, rules *postgres.Clock, change ...func(*co
 	})
 	root := "http://" + s.Addr()
 	return &Stack{URL: root + "/api", Root: root, Operations: "http://" + s.OperationsAddr(), MQTT: settings.MQTT.Addr, Sandbox: world, DB: db, Clock: clock, Provider: provider, Settings: settings, Log: kept}
+}
+
+// fewConnections adds to a database URL the smallest pool that a service accepts, unless it has one: each connection costs a process
+// with empty caches, which plans each statement slowly.
+func fewConnections(t testing.TB, database string) string {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	if !query.Has("pool_max_conns") {
+		query.Set("pool_max_conns", "10")
+	}
+	u.RawQuery = query.Encode()
+	return u.String()
 }
 
 // defaults returns the settings of an unconfigured service.
