@@ -202,7 +202,7 @@ func TestWebKeyPageFaults(t *testing.T) {
 			} else {
 				p.press("현관문 열기")
 			}
-			p.patience = 20 * time.Second // the page waits at most 8 for the network; the rest is for a busy machine
+			p.patience = 10 * time.Second
 			p.see(c.want)
 			p.patience = patience
 			p.wait("the buttons work again", `[...document.querySelectorAll("button[name=door]")].every((b) => !b.disabled && !b.hasAttribute("aria-busy"))`)
@@ -223,7 +223,7 @@ func TestWebKeyPageFaults(t *testing.T) {
 			p.open("/k/" + keys[i%len(keys)])
 			p.wait("the worker has stored the page", `navigator.serviceWorker.controller && caches.match(location.pathname).then(r => window.stored = Boolean(r)) && window.stored`)
 			network.damage("GET /k/", f)
-			p.patience = 20 * time.Second // the page waits at most 8 for the network; the rest is for a busy machine
+			p.patience = 10 * time.Second
 			p.do("reload", chromedp.Reload())
 			p.see("지금 열 수 있어요")
 			p.patience = patience

@@ -15,7 +15,7 @@ import (
 // answered 409, and no deadlock occurs in the database.
 func TestRaceForASlot(t *testing.T) {
 	t.Parallel()
-	s := servicetest.Start(t)
+	s := servicetest.Start(t, servicetest.ManyConnections)
 	const customers, rounds = 100, 50
 	start := slot(s, 3*time.Hour)
 	var slowest time.Duration

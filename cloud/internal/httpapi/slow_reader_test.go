@@ -12,19 +12,12 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// Administrators who read a large file of payments slowly, as many as the service has connections to its database, delay no
+// Administrators who read a large file of payments slowly, more than the service has connections to its database, delay no
 // other request. The file has every payment once.
 func TestSlowReadersOfPaymentsHoldNoConnection(t *testing.T) {
 	t.Parallel()
 	const readers, payments = 12, 20_000
-	s := servicetest.Start(t, func(set *config.Settings) {
-		set.HTTP.RateLimits = "off"
-		sign := "?"
-		if strings.Contains(set.Database.URL, "?") {
-			sign = "&"
-		}
-		set.Database.URL += sign + "pool_max_conns=12"
-	})
+	s := servicetest.Start(t, func(set *config.Settings) { set.HTTP.RateLimits = "off" })
 	tx, err := s.DB.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -13,13 +13,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
 // TestCancelTogether cancels two hundred reservations, each concurrently by the customer, an administrator and the sweep.
 func TestCancelTogether(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := open(t, servicetest.ManyConnections)
 	replica := s.Replica(t)
 	admin := s.buyer()
 	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {

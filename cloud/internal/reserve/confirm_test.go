@@ -12,6 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
@@ -19,7 +20,7 @@ import (
 // thirty charges.
 func TestLostConfirmAnswers(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := open(t, servicetest.ManyConnections)
 	const purchases = 30
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultDropAfterCommit, Times: purchases})
 	ended := make(chan error, 1)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
 // guest is a buyer with a paid stay of an hour.
@@ -430,7 +431,7 @@ func TestMoveDuringAnExtension(t *testing.T) {
 // one of them wins each slot.
 func TestExtendOrHold(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := open(t, servicetest.ManyConnections)
 	const slots, racers = 60, 8
 	hours := make([]guest, slots)
 	err := together(6, func(room int) error {

@@ -15,6 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -138,8 +140,10 @@ func start(t testing.TB, clock *Clock, rules *postgres.Clock, change ...func(*co
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	own := settings
-	own.Database.URL = fewConnections(t, settings.Database.URL) // not in Stack.Settings: other programs do not know the parameter
+	own := settings // other programs, which read Stack.Settings, do not know the parameter
+	if !strings.Contains(own.Database.URL, poolSize) {
+		setConnections(&own, fewConnections)
+	}
 	s, err := service.New(ctx, own, log, rules)
 	if err != nil {
 		cancel()
@@ -164,20 +168,25 @@ func start(t testing.TB, clock *Clock, rules *postgres.Clock, change ...func(*co
 	return &Stack{URL: root + "/api", Root: root, Operations: "http://" + s.OperationsAddr(), MQTT: settings.MQTT.Addr, Sandbox: world, DB: db, Clock: clock, Provider: provider, Settings: settings, Log: kept}
 }
 
-// fewConnections adds to a database URL the smallest pool that a service accepts, unless it has one: each connection costs a process
-// with empty caches, which plans each statement slowly.
-func fewConnections(t testing.TB, database string) string {
-	t.Helper()
-	u, err := url.Parse(database)
+// poolSize is the parameter of a database URL that bounds the connections of a service, beside those for doors.
+const poolSize = "pool_max_conns"
+
+// fewConnections is the smallest pool that a service accepts: each connection costs a process with empty caches, which plans each
+// statement slowly.
+const fewConnections = 10
+
+// ManyConnections gives a service no fewer connections than in production, for tests in which many transactions wait for each other.
+func ManyConnections(s *config.Settings) { setConnections(s, postgres.MaxConns) }
+
+func setConnections(s *config.Settings, n int) {
+	u, err := url.Parse(s.Database.URL)
 	if err != nil {
-		t.Fatal(err)
+		return // the service rejects it
 	}
 	query := u.Query()
-	if !query.Has("pool_max_conns") {
-		query.Set("pool_max_conns", "10")
-	}
+	query.Set(poolSize, strconv.Itoa(n))
 	u.RawQuery = query.Encode()
-	return u.String()
+	s.Database.URL = u.String()
 }
 
 // defaults returns the settings of an unconfigured service.
