@@ -292,7 +292,7 @@ func publishStatus(t *testing.T, client *paho.Client, c credential) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	topic := protocol.Agent{Branch: "gangnam", Username: c.username}.Topic(protocol.KindStatus)
 	if _, err := client.Publish(ctx, &paho.Publish{Topic: topic, QoS: 1, Retain: true, Payload: payload}); err != nil {

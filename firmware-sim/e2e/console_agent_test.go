@@ -179,7 +179,7 @@ func connectPi(t *testing.T, s *world.Stack, c credential) *paho.Client {
 // publishPi publishes the status of a Pi of jamsil.
 func publishPi(t *testing.T, client *paho.Client, username string, inventory protocol.Inventory, settings protocol.SettingsStatus) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	m := protocol.Status{State: protocol.Online, BootID: piBoot, Connection: 1, AgentVersion: "1.0.0", StartedAt: time.Now(), Inventory: &inventory, Settings: &settings}
 	if err := publishAs(ctx, client, username, m, true); err != nil {

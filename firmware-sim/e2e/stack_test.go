@@ -116,16 +116,13 @@ func programLog(t testing.TB) *os.File {
 	return file
 }
 
-// testTimeout limits the wait for an event. It decides nothing but how long a failure takes; see patience.
-const testTimeout = patience
-
 // until polls for an effect of another process, for which there is no event.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(testTimeout)
+	deadline := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s", what, testTimeout)
+			t.Fatalf("%s: not within %s", what, patience)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -33,8 +33,8 @@ type page struct {
 	expected   []string // parts of the browser's errors that the test expects
 }
 
-// patience is how long a page may take to show what a test waits for. It decides nothing but how long a failure takes, so it is
-// long enough for a machine that runs other tests beside the browser.
+// patience is how long a page or another program may take until what a test waits for is there. It decides nothing but how long a
+// failure takes, so it is long enough for a machine that runs other tests beside the browser.
 const patience = 2 * time.Minute
 
 // chromium skips or fails the test if no browser is installed.
