@@ -40,7 +40,7 @@ while read -r package directory; do
 	repeat "$package" "$directory" loaded "$work/test" "$loaded"
 	stop_load
 	if [ -n "$race" ]; then
-		go test -race -c -o "$work/race" "$package" || { failures=$((failures + 1)); continue; }
+		CGO_ENABLED=1 go test -race -c -o "$work/race" "$package" || { failures=$((failures + 1)); continue; }
 		repeat "$package" "$directory" race "$work/race" "$loaded"
 	fi
 	rm -f "$work"/*

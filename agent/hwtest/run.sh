@@ -23,7 +23,7 @@ mkdir -p "$root/bin" "$root/testdata" "$root.later"
 ./kernel.sh "$HWTEST_KERNEL" &
 fetching=$!
 go build -o "$root/bin/yeolda-agent" ../cmd/yeolda-agent
-go test -c -tags hw -o "$root/bin/hwtest" .
+go test -c -tags hw,nodynamic -o "$root/bin/hwtest" .
 wait $fetching
 cp testdata/* ../../deploy/agent/preinst ../../deploy/agent/trial "$root/testdata/"
 # machine FLAG...: boots the machine for the tests that the flags choose. HWTEST_ICOUNT=shift=0 makes its clock count instructions,
@@ -52,7 +52,7 @@ done
 
 # What comes after the machine is compiled while it runs: its tests wait most of the time.
 compile() {
-	(cd ../../firmware-sim && go test -c -tags hw -o "$root.later/e2e.test" ./e2e && go build ../cloud/cmd/... ./cmd/yeolda-sim)
+	(cd ../../firmware-sim && go test -c -tags hw,nodynamic -o "$root.later/e2e.test" ./e2e && go build ../cloud/cmd/... ./cmd/yeolda-sim)
 	for pair in "${emulators[@]}"; do
 		export GOARCH=${pair%%:*} GOARM=6
 		mkdir -p "$root.later/$GOARCH"

@@ -10,12 +10,13 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
 
 // TestConsolePhoneBooking books for a known guest who calls, without a mouse.
 func TestConsolePhoneBooking(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, nil)
 	hq := newBrowser(t, s)
 	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)

@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
 
 // TestConsoleOpening opens a branch from nothing to a paid, opened door, without file or shell: the headquarters add it, paste
 // its rooms, enrol a simulated Pi, record the PINs, open each door and put the rooms on sale; a guest buys and enters.
 func TestConsoleOpening(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, company)
 	p := console(t, s, "hq", "hq-demo")
 	p.open("/console/overview")

@@ -14,12 +14,13 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
 
 // TestStage plays each scene twice by its button. A scene that ends differently than told shows a step that failed.
 func TestStage(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, company)
 	p := newPage(t, s.SimAt)
 	p.on(screen{"stage", 1680, 1100})

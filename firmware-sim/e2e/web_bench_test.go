@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
 
 // paints records what a browser reports about the first screen: the largest paint and the layout shifts.
@@ -28,7 +29,7 @@ const paints = `window.largest = 0; window.shift = 0;
 // nothing stored. first-paint-ms counts from the first byte of the document, largest-paint-ms from the navigation. Each is the
 // median of the visits.
 func BenchmarkFirstVisit(b *testing.B) {
-	chromium(b)
+	chromium.Need(b)
 	s := startStack(b, company)
 	for i, branch := range []string{"gangnam", "hongdae", "jamsil"} {
 		hang(b, s, branch, uint64(i))
@@ -69,7 +70,7 @@ func BenchmarkFirstVisit(b *testing.B) {
 // BenchmarkAirplaneMode reads the key page on a mid-range phone without a network, after one visit. pin-ms counts from the
 // navigation until the PIN is painted.
 func BenchmarkAirplaneMode(b *testing.B) {
-	chromium(b)
+	chromium.Need(b)
 	s := startStack(b, company)
 	key := newBrowser(b, s).buy(s, "gangnam", 2, 25000, "01011112222")
 	p := newPage(b, s.Pages)

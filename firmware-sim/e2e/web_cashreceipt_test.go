@@ -2,13 +2,15 @@ package e2e
 
 import (
 	"testing"
+
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
 
 // TestWebCashReceipt: a guest asks for a cash receipt when paying by deposit. It is issued after the deposit, shown on the pages,
 // and canceled with the refund; in English, no text of the form is Korean.
 func TestWebCashReceipt(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, company)
 	issued := func() (types []string) {
 		var found struct {

@@ -3,13 +3,14 @@ package e2e
 import (
 	"testing"
 
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 	"github.com/yeolda/yeolda/protocol"
 )
 
 // A guest chooses a temperature on the key page; the simulated unit receives it, and the console lists what was switched.
 func TestWebKeyPageClimate(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, company)
 	p := newPage(t, s.Pages)
 	key := newBrowser(t, s).buy(s, "gangnam", 2, 25000, "01011112222")

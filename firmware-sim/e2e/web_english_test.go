@@ -1,6 +1,10 @@
 package e2e
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
+)
 
 // hangul lists the texts of an English page that are Korean and not marked as such: a screen reader would read them as noise
 // (WCAG 3.1.2). Texts that exist only in Korean, such as addresses, have lang="ko"; the payment provider's part is its own.
@@ -30,7 +34,7 @@ func (p *page) judgeEnglish(what string) {
 // TestWebEnglish opens every address of the guests' pages in English. The purchase in English is a part of TestWebPurchase.
 func TestWebEnglish(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, company)
 	key := newBrowser(t, s).buy(s, "gangnam", 2, 25000, "01011112222")
 	away := keyOfAdminReservation(t, s, "jamsil", 1, "01033334444")

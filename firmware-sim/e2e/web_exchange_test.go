@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
 
 // summaryOf is the address of the summary of a stay of an hour.
@@ -18,7 +19,7 @@ func summaryOf(room int, start time.Time) string {
 // payment, after which the old stay is refunded, also a deposit.
 func TestWebExchange(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, company)
 	first := newPage(t, s.Pages)
 	at := dayAfterAt(14)

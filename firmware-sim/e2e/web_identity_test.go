@@ -5,13 +5,15 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
 
 // TestWebPurchaseIdentity checks that the pages sell exactly the room and time that they show and lose no input if the guest
 // uses several tabs, the back button or reloads.
 func TestWebPurchaseIdentity(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, company)
 	first := newPage(t, s.Pages)
 

@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
 
 // A flaw is a network fault that affects the requests of one kind between a browser and the service.
@@ -139,7 +140,7 @@ func (b *brokenBody) Close() error { return nil }
 // page must end every wait within ten seconds with a correct message and a next step.
 func TestWebKeyPageFaults(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, company)
 	first := newPage(t, s.Pages)
 	var keys []string // several: one key may ask for a door ten times, then once a second
@@ -236,7 +237,7 @@ func TestWebKeyPageFaults(t *testing.T) {
 // TestWebKeyPageOfAMovedReservation checks that a page with the old room does not open the door of the new room.
 func TestWebKeyPageOfAMovedReservation(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, company)
 	key := newBrowser(t, s).buy(s, "gangnam", 2, 25000, "01011112222")
 	p := newPage(t, s.Pages)

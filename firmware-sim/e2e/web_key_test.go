@@ -12,6 +12,8 @@ import (
 	protocol "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
 
 // kept is true once the service worker has stored the key page.
@@ -19,7 +21,7 @@ const kept = `navigator.serviceWorker.controller && caches.match(location.pathna
 
 func TestWebKeyPage(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, company)
 	first := newPage(t, s.Pages)
 	key := newBrowser(t, s).buy(s, "gangnam", 2, 25000, "01011112222")

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,6 +16,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
 
 // A page is one user's tab in a real browser. It finds elements by their visible texts, as users do. It fails the test if an
@@ -37,25 +38,11 @@ type page struct {
 // failure takes, so it is long enough for a machine that runs other tests beside the browser.
 const patience = 2 * time.Minute
 
-// chromium skips or fails the test if no browser is installed.
-func chromium(t testing.TB) {
-	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "headless-shell", "chromium-headless-shell"} {
-		if _, err := exec.LookPath(name); err == nil {
-			return
-		}
-	}
-	const missing = "no browser: apt-get install -y --no-install-recommends chromium fonts-noto-cjk"
-	if os.Getenv("E2E_REQUIRED") == "1" {
-		t.Fatal(missing)
-	}
-	t.Skip(missing)
-}
-
 // sharedBrowser starts the browser of all pages, in Korean. Its start costs more processor time than a short test, and users of
 // one browser share nothing if each has a browser context of its own.
 var sharedBrowser = sync.OnceValues(func() (context.Context, error) {
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("lang", "ko-KR"), chromedp.Flag("accept-lang", "ko-KR,ko"))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium.Path()), chromedp.NoSandbox,
+		chromedp.Flag("lang", "ko-KR"), chromedp.Flag("accept-lang", "ko-KR,ko"))
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocator)
 	stopBrowser = func() { cancel(); stop() }
@@ -68,12 +55,12 @@ var stopBrowser = func() {}
 // newPage opens a tab for a user, on a phone's screen.
 func newPage(t testing.TB, base string) *page {
 	t.Helper()
-	chromium(t)
-	browser, err := sharedBrowser()
+	chromium.Need(t)
+	shared, err := sharedBrowser()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newUser(t, browser, base)
+	return newUser(t, shared, base)
 }
 
 // another opens a tab for another user.

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
 
 // company holds fictitious values of the legal details in the footer.
@@ -73,7 +74,7 @@ func (p *page) pay(s *world.Stack, method string) {
 
 func TestWebPurchase(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, company)
 	first := newPage(t, s.Pages)
 	story := func(name string, tell func(t *testing.T, p *page)) {

@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
 
 func TestWebSite(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, company)
 	first := newPage(t, s.Pages)
 	story := func(name string, tell func(t *testing.T, p *page)) {
@@ -169,7 +170,7 @@ func TestWebSite(t *testing.T) {
 
 func TestWebTimesRunOut(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, map[string]string{"YEOLDA_CUSTOMER_HOLD_TTL": "20s", "YEOLDA_DEPOSIT_DUE": "5s", "YEOLDA_LEGAL_PHONE": "02-0000-1000"})
 	first := newPage(t, s.Pages)
 

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
 
 // TestWebStay changes a stay on the pages: the guest extends it in two presses after choosing, with the same key and PIN, and
 // ends it early. The doors open longer once the extension is paid, not before.
 func TestWebStay(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, company)
 	p := newPage(t, s.Pages)
 	key := newBrowser(t, s).buy(s, "gangnam", 2, 25000, "01044445555")
@@ -83,7 +85,7 @@ func TestWebStay(t *testing.T) {
 // to the key page from there.
 func TestWebStayExtendedByDeposit(t *testing.T) {
 	t.Parallel()
-	chromium(t)
+	chromium.Need(t)
 	s := startStack(t, company)
 	p := newPage(t, s.Pages)
 	key := newBrowser(t, s).buy(s, "gangnam", 5, 15000, "01044446666")

@@ -33,7 +33,7 @@ var program = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "yeolda")
-	build := exec.Command("go", "build", "-tags", "failpoint", "-o", path, "github.com/yeolda/yeolda/cloud/cmd/yeolda")
+	build := exec.Command("go", "build", "-tags", "failpoint,nodynamic", "-o", path, "github.com/yeolda/yeolda/cloud/cmd/yeolda")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}

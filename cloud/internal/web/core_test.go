@@ -16,23 +16,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
-
-// browserPath returns the path of a browser, or skips the test if there is none.
-func browserPath(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chromium-headless-shell"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	const missing = "no browser: apt-get install -y --no-install-recommends chromium"
-	if os.Getenv("E2E_REQUIRED") == "1" {
-		t.Fatal(missing)
-	}
-	t.Skip(missing)
-	return ""
-}
 
 // TestCore runs testdata/core.ts in a real browser.
 func TestCore(t *testing.T) {
@@ -99,7 +84,7 @@ func TestWhyOnTheKeyPage(t *testing.T) {
 // the script asks for.
 func runInBrowser(t *testing.T, script string, routes ...func(*http.ServeMux)) {
 	t.Helper()
-	browser := browserPath(t)
+	chromium.Need(t)
 	type result struct{ Name, Problem string }
 	results := make(chan []result, 1)
 	mux := http.NewServeMux()
@@ -123,7 +108,7 @@ func runInBrowser(t *testing.T, script string, routes ...func(*http.ServeMux)) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+	command := exec.CommandContext(ctx, chromium.Path(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--no-first-run", "--lang=ko", "--user-data-dir="+profile(t), "--remote-debugging-port=0", server.URL)
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

@@ -3,8 +3,6 @@ package panel_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/fault"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
 
 // browserPatience limits a page load; a browser's first start is slow.
@@ -22,15 +21,9 @@ const browserPatience = 30 * time.Second
 // the test.
 func browse(t *testing.T, f *fixture) context.Context {
 	t.Helper()
-	found := slices.ContainsFunc([]string{"chromium", "chromium-headless-shell", "google-chrome"}, func(name string) bool {
-		_, err := exec.LookPath(name)
-		return err == nil
-	})
-	if !found && os.Getenv("E2E_REQUIRED") == "" {
-		t.Skip("no browser; set E2E_REQUIRED=1 to insist")
-	}
+	chromium.Need(t)
 	allocator, end := chromedp.NewExecAllocator(context.Background(),
-		append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.NoSandbox, chromedp.Flag("lang", "ko"))...)
+		append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(chromium.Path()), chromedp.NoSandbox, chromedp.Flag("lang", "ko"))...)
 	t.Cleanup(end)
 	ctx, leave := chromedp.NewContext(allocator)
 	t.Cleanup(leave)
