@@ -155,9 +155,9 @@ sbom: build ## write the bill of materials of each released program (CycloneDX) 
 		go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0 bin -json -output $(BIN)/$$p.cdx.json $(BIN)/$$p && \
 		echo $(BIN)/$$p.cdx.json || exit 1; done
 
-prose: ## check the English of comments, errors and documents, or of one folder: make prose DIR=cloud/internal/reserve
+prose: ## check the English of comments, errors and documents (needs a C compiler), or of one folder: make prose DIR=cloud/internal/reserve
 	@git ls-files -co --exclude-standard -- $(or $(DIR),.) | grep -E '\.(go|tsx?|sql|sh|md|ya?ml)$$' | grep -vE '^\.vale/|\.gen\.go$$' | \
-		xargs -r go run github.com/vale-cli/vale/v3/cmd/vale@v3.22.0 --output line
+		xargs -r env CGO_ENABLED=1 go run github.com/vale-cli/vale/v3/cmd/vale@v3.22.0 --output line
 
 vulncheck: ## look for known weaknesses in what the programs use (needs vuln.go.dev)
 	@for m in $(MODULES); do (cd $$m && go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...) || exit 1; done
