@@ -286,6 +286,7 @@ export function attempt(): {
     problem,
     run: async (action) => {
       problem.set("");
+      clearSuccess();
       try {
         await action();
         return true;
@@ -304,6 +305,13 @@ document.body.append(toasts);
 /** Shows a short notification. */
 export function toast(text: string, kind: "good" | "bad" = "good"): void {
   note(h("p", { class: `toast ${kind}` }, text), kind === "good" ? 5000 : 9000);
+}
+
+/** Removes what earlier actions have reported, because the user would take it for the outcome of the next one. */
+function clearSuccess(): void {
+  toasts.querySelectorAll(".good:not(:has(button))").forEach((earlier) => {
+    earlier.remove();
+  });
 }
 
 /** The time in ms in which a change can be taken back. */
