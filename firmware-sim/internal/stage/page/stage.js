@@ -90,11 +90,21 @@ function draw() {
   find("story").scrollTop = find("story").scrollHeight;
 }
 
-/** @param {Record<string, string>} [frames] */
-function show(frames = {}) {
-  for (const [name, address] of Object.entries(frames)) {
-    /** @type {HTMLIFrameElement} */ (document.querySelector(`[data-frame="${name}"]`)).src = address;
-  }
+/**
+ * Shows addresses in the frames, and waits until they are loaded: a page that is left may still go to another address, and that
+ * would undo the next step.
+ * @param {Record<string, string>} [frames]
+ */
+async function show(frames = {}) {
+  await Promise.all(
+    Object.entries(frames).map(([name, address]) => {
+      const frame = /** @type {HTMLIFrameElement} */ (document.querySelector(`[data-frame="${name}"]`));
+      const stays = address.includes("#") && address === frame.src; // only goes to its fragment, and loads nothing
+      const loaded = new Promise((resolve) => frame.addEventListener("load", resolve, { once: true }));
+      frame.src = address;
+      return stays ? null : loaded;
+    }),
+  );
 }
 
 /** @param {string} problem */
@@ -105,7 +115,7 @@ async function login() {
   if (find("login").hidden) return;
   const answer = await fetch("/stage/login", { method: "POST" });
   find("login").hidden = answer.ok;
-  if (answer.ok) show({ console: first.console });
+  if (answer.ok) void show({ console: first.console });
 }
 
 /** Plays a scene: the answer is one step a line. @param {string} name */
@@ -126,8 +136,8 @@ async function play(name) {
         rest = lines.pop() ?? "";
         for (const step of lines.map((line) => JSON.parse(line))) {
           told.push(step);
-          show(step.frames);
           draw();
+          await show(step.frames);
         }
       }
     }
@@ -153,5 +163,5 @@ fetch("/stage/frames")
       return;
     }
     first = frames;
-    show(first);
+    void show(first);
   });
