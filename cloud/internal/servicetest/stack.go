@@ -140,9 +140,9 @@ func start(t testing.TB, clock *Clock, rules *postgres.Clock, change ...func(*co
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	own := settings // other programs, which read Stack.Settings, do not know the parameter
-	if !strings.Contains(own.Database.URL, poolSize) {
-		setConnections(&own, fewConnections)
+	own := settings // other programs, which read Stack.Settings, do not know the parameters
+	if _, benchmark := t.(*testing.B); !benchmark && !strings.Contains(own.Database.URL, poolSize) {
+		setParameters(&own, fewConnections, oncePlanned)
 	}
 	s, err := service.New(ctx, own, log, rules)
 	if err != nil {
@@ -171,20 +171,30 @@ func start(t testing.TB, clock *Clock, rules *postgres.Clock, change ...func(*co
 // poolSize is the parameter of a database URL that bounds the connections of a service, beside those for doors.
 const poolSize = "pool_max_conns"
 
-// fewConnections is the smallest pool that a service accepts: each connection costs a process with empty caches, which plans each
-// statement slowly.
-const fewConnections = 10
+// The connections of a service under test plan little: PostgreSQL spends a third of its time on plans there, because each connection
+// is a process with empty caches, which plans each statement slowly, and plans it five times before it keeps a plan.
+const (
+	fewConnections = poolSize + "=10" // the smallest pool that a service accepts
+	oncePlanned    = "plan_cache_mode=force_generic_plan"
+)
 
-// ManyConnections gives a service no fewer connections than in production, for tests in which many transactions wait for each other.
-func ManyConnections(s *config.Settings) { setConnections(s, postgres.MaxConns) }
+// ManyConnections gives a service the connections of production, for tests in which many transactions wait for each other.
+// Benchmarks have them always.
+func ManyConnections(s *config.Settings) {
+	setParameters(s, poolSize+"="+strconv.Itoa(postgres.MaxConns))
+}
 
-func setConnections(s *config.Settings, n int) {
+// setParameters sets parameters of the database URL, each "name=value".
+func setParameters(s *config.Settings, parameters ...string) {
 	u, err := url.Parse(s.Database.URL)
 	if err != nil {
 		return // the service rejects it
 	}
 	query := u.Query()
-	query.Set(poolSize, strconv.Itoa(n))
+	for _, p := range parameters {
+		name, value, _ := strings.Cut(p, "=")
+		query.Set(name, value)
+	}
 	u.RawQuery = query.Encode()
 	s.Database.URL = u.String()
 }
