@@ -26,9 +26,10 @@ run: ## start everything with demo data; Ctrl-C stops it
 	@exec deploy/demo/run.sh
 
 # Never from the cache: the tests that run whole programs do not show it what those are made of. go vet is part of check and .ci/run.
+# The tests that wait most come first, so that others use the processors meanwhile.
 test: ## run every test
 	@deploy/demo/install.sh
-	@go test -vet=off -count=1 -timeout 30m work
+	@go test -vet=off -count=1 -timeout 30m ./firmware-sim/e2e work
 
 # Without the browser, whole programs, QEMU and long simulations; -short shortens the rest. Results are cached.
 SLOW := firmware-sim/e2e|firmware-sim/proof|/torture|/moneysim|/doorsim|agent/hwtest|/cmd/|/pgserver
