@@ -69,11 +69,11 @@ wait $compiling || { cat "$root.later/log"; exit 1; }
 echo '=== the whole way: API, broker, agent, kernel line'
 (cd ../../firmware-sim/e2e && "$root.later/e2e.test" -test.v -test.run '^TestWholeWay$')
 
-# emulate PAIR: the random tests run a fifth of their cases, because emulation makes them slow.
+# emulate PAIR: without the test that simulates days of a faulty line, which takes minutes here.
 emulate() {
 	local arch=${1%%:*} emulator=${1#*:} package
 	for package in $emulated; do
-		(cd "../$package" && RAPID_CHECKS=20 "$emulator" "$root.later/$arch/$(basename "$package").test")
+		(cd "../$package" && "$emulator" "$root.later/$arch/$(basename "$package").test" -test.skip '^TestLogVolume$')
 	done
 	"$emulator" "$root.later/$arch/yeolda-agent" version
 }
