@@ -5,7 +5,7 @@ import { Availability, type Lookup } from "../src/booking/slots";
 import { clockOf, dateOf, inZone, parseDate, parseMinute, parseStoredEnd, slotOf, wire } from "../src/booking/time";
 import { bankChoices } from "../src/console/banks";
 import { pages } from "../src/console/pages";
-import { button, explain } from "../src/console/parts";
+import { attempt, button, explain, toast, toastWithUndo } from "../src/console/parts";
 import { speakIn } from "../src/console/text";
 import { ApiError, NetworkError } from "../src/core/api";
 import { arriveAt } from "../src/core/arrival";
@@ -19,6 +19,39 @@ import { dueOf } from "../src/customer/receipt";
 import type { Branch } from "../src/customer/service";
 import { clockOnDay, span, timesText, won } from "../src/customer/text";
 import { equal, report, test } from "./check";
+
+test("a success is shown until the next action begins, not until the page reads something", () => {
+  const shown = () => [...document.querySelectorAll(".toast")].map((e) => e.textContent);
+  const waits = () => new Promise<void>(() => {});
+  const action = button("refund", waits);
+  const close = button("close", () => {});
+  const form = h("form", { onsubmit: (event: Event) => event.preventDefault() });
+  document.body.append(form);
+
+  try {
+    toast("sent");
+    toast("failed", "bad");
+    toastWithUndo("moved", waits);
+    void attempt().run(waits); // as a screen reads its data again
+    close.click();
+    equal(shown().includes("sent"), true, "after a reading and a button that asks for nothing");
+    action.click();
+    equal(shown().includes("sent"), false, "after an action");
+    toast("sent again");
+    form.requestSubmit();
+    equal(shown().includes("sent again"), false, "after a form");
+    equal(shown()[0], "failed");
+    equal(shown().length, 2, "what is bad or can be taken back stays:");
+
+    button("copy", async () => toast("copied")).click();
+    equal(shown().includes("copied"), true, "after an action that ended at once");
+  } finally {
+    form.remove();
+    document.querySelectorAll(".toast").forEach((e) => {
+      e.remove();
+    });
+  }
+});
 
 test("an effect runs again when what it read has changed", () => {
   const a = signal(1);

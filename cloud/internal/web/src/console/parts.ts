@@ -37,8 +37,10 @@ export function button(
       disabled: () => Boolean(disabled?.()),
       onclick: async () => {
         if (busy.peek()) return;
+        const earlier = successes();
         const result = action();
         if (!(result instanceof Promise)) return;
+        remove(earlier);
         busy.set(true);
         try {
           await result;
@@ -286,7 +288,6 @@ export function attempt(): {
     problem,
     run: async (action) => {
       problem.set("");
-      clearSuccess();
       try {
         await action();
         return true;
@@ -307,12 +308,14 @@ export function toast(text: string, kind: "good" | "bad" = "good"): void {
   note(h("p", { class: `toast ${kind}` }, text), kind === "good" ? 5000 : 9000);
 }
 
-/** Removes what earlier actions have reported, because the user would take it for the outcome of the next one. */
-function clearSuccess(): void {
-  toasts.querySelectorAll(".good:not(:has(button))").forEach((earlier) => {
-    earlier.remove();
-  });
+/** The notices of actions that succeeded. They go when the user begins the next one, or they would be taken for its outcome. */
+const successes = (): Element[] => [...toasts.querySelectorAll(".good:not(:has(button))")];
+
+function remove(notices: Element[]): void {
+  for (const notice of notices) notice.remove();
 }
+
+document.addEventListener("submit", () => remove(successes()), { capture: true });
 
 /** The time in ms in which a change can be taken back. */
 const undoTime = 10_000;
