@@ -25,7 +25,7 @@ run: ## start everything with demo data; Ctrl-C stops it
 	@go build -o $(BIN)/ ./cloud/cmd/yeolda ./cloud/cmd/yeolda-sandbox ./firmware-sim/cmd/yeolda-sim
 	@exec deploy/demo/run.sh
 
-# Never from the cache: the tests that run whole programs do not show it what those are made of. go vet is part of check and .ci/run.
+# Never from the cache: the tests that run whole programs do not show it what those are made of. vet is a target of its own.
 # The tests that wait most come first, so that others use the processors meanwhile.
 test: ## run every test
 	@deploy/demo/install.sh
@@ -34,10 +34,12 @@ test: ## run every test
 # Without the browser, whole programs, QEMU and long simulations; -short shortens the rest. Results are cached.
 SLOW := firmware-sim/e2e|firmware-sim/proof|/torture|/moneysim|/doorsim|agent/hwtest|/cmd/|/pgserver
 
-check: ## formatting, vet and the fast tests, in about a minute with a warm cache
+check: vet ## formatting, vet and the fast tests, in about a minute with a warm cache
 	@test -z "$$(gofmt -l $(MODULES))" || { gofmt -l $(MODULES); echo 'run gofmt -w'; exit 1; }
-	@go vet work
 	@go test -short $$(go list work | grep -vE '$(SLOW)')
+
+vet: ## go vet in all modules
+	@go vet work
 
 race: ## run every test under the race detector
 	@deploy/demo/install.sh
@@ -92,9 +94,8 @@ chaos: ## press 10,000 door buttons while networks and power fail (YEOLDA_CHAOS_
 patronitest: ## lose the primary of three database servers under load (root; packages patroni, etcd-server, mosquitto, postgresql-15)
 	@YEOLDA_TEST_PATRONI=1 go test ./firmware-sim/e2e -count=1 -v -timeout 30m -run '^TestPatroni$$'
 
-lint: ## vet, formatting and golangci-lint
+lint: vet ## vet, formatting and golangci-lint
 	@test -z "$$(gofmt -l $(MODULES))" || { gofmt -l $(MODULES); echo 'run gofmt -w'; exit 1; }
-	@go vet work
 	@for m in $(MODULES); do (cd $$m && go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./...) || exit 1; done
 
 bench: ## measure the agent at rest, the whole path, holds, look-ups (medians of 3) and pages on a slow phone (needs chromium)

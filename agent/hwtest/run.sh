@@ -69,7 +69,7 @@ wait $compiling || { cat "$root.later/log"; exit 1; }
 echo '=== the whole way: API, broker, agent, kernel line'
 (cd ../../firmware-sim/e2e && "$root.later/e2e.test" -test.v -test.run '^TestWholeWay$')
 
-# emulate PAIR: without the test that simulates days of a faulty line, which takes minutes here.
+# emulate ARCH:EMULATOR: without the test that simulates hours of a faulty line, which takes minutes here.
 emulate() {
 	local arch=${1%%:*} emulator=${1#*:} package
 	for package in $emulated; do

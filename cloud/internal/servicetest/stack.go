@@ -142,7 +142,7 @@ func start(t testing.TB, clock *Clock, rules *postgres.Clock, change ...func(*co
 	ctx, cancel := context.WithCancel(context.Background())
 	own := settings // other programs, which read Stack.Settings, do not know the parameters
 	if _, benchmark := t.(*testing.B); !benchmark && !strings.Contains(own.Database.URL, poolSize) {
-		setParameters(&own, fewConnections, oncePlanned)
+		setParameters(&own, cheapConnections)
 	}
 	s, err := service.New(ctx, own, log, rules)
 	if err != nil {
@@ -171,28 +171,25 @@ func start(t testing.TB, clock *Clock, rules *postgres.Clock, change ...func(*co
 // poolSize is the parameter of a database URL that bounds the connections of a service, beside those for doors.
 const poolSize = "pool_max_conns"
 
-// The connections of a service under test plan little: PostgreSQL spends a third of its time on plans there, because each connection
-// is a process with empty caches, which plans each statement slowly, and plans it five times before it keeps a plan.
-const (
-	fewConnections = poolSize + "=10" // the smallest pool that a service accepts
-	oncePlanned    = "plan_cache_mode=force_generic_plan"
-)
+// cheapConnections are the connections of a service under test: the smallest pool that a service accepts, and one plan of each
+// statement, because each connection is a process with empty caches, which would plan it five times before it keeps a plan. That was a
+// third of PostgreSQL's time. Whole programs, as in torture and e2e, have the plans of production.
+var cheapConnections = map[string]string{poolSize: "10", "plan_cache_mode": "force_generic_plan"}
 
 // ManyConnections gives a service the connections of production, for tests in which many transactions wait for each other.
 // Benchmarks have them always.
 func ManyConnections(s *config.Settings) {
-	setParameters(s, poolSize+"="+strconv.Itoa(postgres.MaxConns))
+	setParameters(s, map[string]string{poolSize: strconv.Itoa(postgres.MaxConns)})
 }
 
-// setParameters sets parameters of the database URL, each "name=value".
-func setParameters(s *config.Settings, parameters ...string) {
+// setParameters sets parameters of the database URL.
+func setParameters(s *config.Settings, parameters map[string]string) {
 	u, err := url.Parse(s.Database.URL)
 	if err != nil {
 		return // the service rejects it
 	}
 	query := u.Query()
-	for _, p := range parameters {
-		name, value, _ := strings.Cut(p, "=")
+	for name, value := range parameters {
 		query.Set(name, value)
 	}
 	u.RawQuery = query.Encode()
