@@ -114,6 +114,9 @@ func TestDepositIsDueWithinTheStay(t *testing.T) {
 	if _, err := s.Sandbox.Deposit(order.OrderID); err != nil {
 		t.Fatal(err)
 	}
+	s.eventually(t, "the message is sent", func() bool { // one in progress when the clock jumps would be sent again
+		return s.count(t, `select count(*) from message where state = $1`, "SENT") == 1
+	})
 	s.Clock.Advance(62 * time.Minute)
 	s.Sandbox.ClearFaults()
 	id := s.await(t, order.OrderID, "CANCELED")
