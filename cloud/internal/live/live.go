@@ -2,7 +2,8 @@
 //
 // It reads, a few times a second, a small fingerprint of each watched branch and day from the database, and sends the
 // differences to the watchers. Writers do not have to announce changes, so none can be missed, whichever replica makes
-// them. Without watchers, nothing is read.
+// them. A watch begins with the first fingerprint, so a client that fetches what it shows after that misses nothing either.
+// Without watchers, nothing is read.
 //
 //	Watch ──▶ topic (branch, day): read every Interval while it has watchers ──▶ events to each of them
 //
@@ -51,6 +52,8 @@ type topicKey struct {
 type topic struct {
 	day      booking.Interval
 	watchers map[chan []Event]struct{}
+	ready    chan struct{} // closed after the first read
+	ended    <-chan struct{}
 	stop     context.CancelFunc
 }
 
@@ -71,33 +74,51 @@ func (h *Hub) Run(ctx context.Context) error {
 }
 
 // Watch returns a channel with the changes of a branch on a day, and a function that ends the watch. An empty code watches the
-// agents and alerts of all branches. The channel is closed when the hub stops or the watcher does not keep up.
-func (h *Hub) Watch(branch string, day booking.Interval) (events <-chan []Event, stop func()) {
+// agents and alerts of all branches. It returns when every change from now on will be reported, or with the error of ctx. The
+// channel is closed when the hub stops or the watcher does not keep up.
+func (h *Hub) Watch(ctx context.Context, branch string, day booking.Interval) (events <-chan []Event, stop func(), err error) {
 	watcher := make(chan []Event, buffer)
 	key := topicKey{branch, day.Start.UTC()}
+	t := h.join(key, day, watcher)
+	if t == nil {
+		close(watcher)
+		return watcher, func() {}, nil
+	}
+	stop = func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.leave(key, t, watcher)
+	}
+	select {
+	case <-t.ready:
+	case <-t.ended:
+	case <-ctx.Done():
+		stop()
+		return nil, nil, ctx.Err()
+	}
+	return watcher, stop, nil
+}
+
+// join adds a watcher to a topic; the first one begins it. It returns nil if the hub is not running.
+func (h *Hub) join(key topicKey, day booking.Interval, watcher chan []Event) *topic {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.topics == nil {
-		close(watcher)
-		return watcher, func() {}
+		return nil
 	}
 	t, ok := h.topics[key]
 	if !ok {
 		ctx, cancel := context.WithCancel(h.ctx)
-		t = &topic{day: day, watchers: map[chan []Event]struct{}{}, stop: cancel}
+		t = &topic{day: day, watchers: map[chan []Event]struct{}{}, ready: make(chan struct{}), ended: ctx.Done(), stop: cancel}
 		h.topics[key] = t
-		if branch == "" {
+		if key.branch == "" {
 			h.wait.Go(func() { h.followAll(ctx, key, t) })
 		} else {
 			h.wait.Go(func() { h.follow(ctx, key, t) })
 		}
 	}
 	t.watchers[watcher] = struct{}{}
-	return watcher, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.leave(key, t, watcher)
-	}
+	return t
 }
 
 // leave takes a watcher away; the last one ends the topic. The caller holds the lock.
@@ -134,6 +155,8 @@ func (h *Hub) follow(ctx context.Context, key topicKey, t *topic) {
 		case err == nil:
 			if known {
 				h.tell(key, t, Difference(last, next))
+			} else {
+				close(t.ready)
 			}
 			last, known, failing = next, true, false
 		}
@@ -217,6 +240,8 @@ func (h *Hub) followAll(ctx context.Context, key topicKey, t *topic) {
 		case err == nil:
 			if last != nil {
 				h.tell(key, t, changedBranches(last, next))
+			} else {
+				close(t.ready)
 			}
 			last, failing = next, false
 		}

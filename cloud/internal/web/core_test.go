@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,8 +89,10 @@ func runInBrowser(t *testing.T, script string, routes ...func(*http.ServeMux)) {
 	chromium.Need(t)
 	type result struct{ Name, Problem string }
 	results := make(chan []result, 1)
+	var loaded atomic.Bool
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		loaded.Store(true)
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write([]byte(`<!doctype html><html lang="ko"><title>core</title><body><script type="module">` + script + `</script>`))
 	})
@@ -110,13 +114,19 @@ func runInBrowser(t *testing.T, script string, routes ...func(*http.ServeMux)) {
 	defer cancel()
 	command := exec.CommandContext(ctx, chromium.Path(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--no-first-run", "--lang=ko", "--user-data-dir="+profile(t), "--remote-debugging-port=0", server.URL)
+	output := new(bytes.Buffer)
+	command.Stdout, command.Stderr = output, output
+	command.WaitDelay = time.Second // its own children may keep the output open
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = command.Wait() }() // killed by cancel
-	defer cancel()
+	end := func() {
+		cancel()
+		_ = command.Wait() // killed by cancel
+	}
 	select {
 	case list := <-results:
+		end()
 		for _, r := range list {
 			t.Run(r.Name, func(t *testing.T) {
 				if r.Problem != "" {
@@ -125,7 +135,8 @@ func runInBrowser(t *testing.T, script string, routes ...func(*http.ServeMux)) {
 			})
 		}
 	case <-ctx.Done():
-		t.Fatal("the browser did not report its results")
+		end()
+		t.Fatalf("the browser did not report its results (page loaded: %t): %s", loaded.Load(), output)
 	}
 }
 

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -21,6 +22,7 @@ var pingInterval = 20 * time.Second
 const (
 	pongTimeout  = 45 * time.Second // without a pong, the connection is closed
 	writeTimeout = 10 * time.Second
+	watchTimeout = 5 * time.Second // the database has to answer a query
 )
 
 var liveUpgrader = websocket.Upgrader{HandshakeTimeout: writeTimeout} // it rejects other origins by default
@@ -54,13 +56,19 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer release()
+	// Before the answer: what a client fetches once it is connected is not older than the first event.
+	ctx, cancel := context.WithTimeout(r.Context(), watchTimeout)
+	defer cancel()
+	events, stop, err := c.Live.Watch(ctx, code, day)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	conn, err := liveUpgrader.Upgrade(w, r, nil)
 	if err != nil {
 		return nil // the upgrader has answered
 	}
-	defer func() { _ = conn.Close() }()     // the client may have closed it already
-	events, stop := c.Live.Watch(code, day) //nolint:contextcheck // stop ends it
-	defer stop()
+	defer func() { _ = conn.Close() }() // the client may have closed it already
 	bound, unbind := c.Sessions.Bound(r)
 	defer unbind()
 	viewer := wire.Principal(r)

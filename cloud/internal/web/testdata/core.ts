@@ -4,6 +4,7 @@ import { type Priced, price, priceLines } from "../src/booking/price";
 import { Availability, type Lookup } from "../src/booking/slots";
 import { clockOf, dateOf, inZone, parseDate, parseMinute, parseStoredEnd, slotOf, wire } from "../src/booking/time";
 import { bankChoices } from "../src/console/banks";
+import { watch } from "../src/console/live";
 import { pages } from "../src/console/pages";
 import { attempt, button, explain, toast, toastWithUndo } from "../src/console/parts";
 import { speakIn } from "../src/console/text";
@@ -529,6 +530,49 @@ test("a resource shows each newer answer, in whatever order they arrive", async 
   void source.refresh();
   source.retry();
   equal([await answered(3), await answered(4)], [undefined, 4], "after other parameters");
+});
+
+test("a resource that could not be fetched again is fetched once more, and shows its data meanwhile", async () => {
+  const answers = ["old", null, "new"];
+  const repeated: (() => void)[] = [];
+  const real = window.setTimeout;
+  window.setTimeout = ((task: () => void) => repeated.push(task)) as typeof setTimeout;
+  try {
+    const source = resource(async () => {
+      const answer = answers.shift();
+      if (!answer) throw new NetworkError("no response");
+      return answer;
+    });
+    for (let n = 0; n < 3; n++) await Promise.resolve();
+    await source.refresh();
+    equal([source.data(), repeated.length], ["old", 1]);
+    await repeated[0]!();
+    equal([source.data(), repeated.length], ["new", 1], "after a while:");
+  } finally {
+    window.setTimeout = real;
+  }
+});
+
+test("a screen is fetched again when its connection is open, because its data may be older", () => {
+  const opened: WebSocket[] = [];
+  const real = window.WebSocket;
+  window.WebSocket = class {
+    onopen?: () => void;
+    constructor() {
+      opened.push(this as unknown as WebSocket);
+    }
+    close(): void {}
+  } as unknown as typeof WebSocket;
+  const events: unknown[] = [];
+  const [, dispose] = scope(() => watch("gangnam", "2026-11-28", (event) => events.push(event)));
+  try {
+    equal(events, [], "before the connection:");
+    opened[0]!.onopen!(new Event("open"));
+    equal(events, [null]);
+  } finally {
+    dispose();
+    window.WebSocket = real;
+  }
 });
 
 test("a page of a list that did not load is fetched again by its button", async () => {

@@ -74,11 +74,10 @@ function offered(
   replaced: string,
   close: () => void,
 ): HTMLElement {
-  const arrived = signal<Credential | null>(null);
   const known = new Set(before.map((c) => c.username));
-  const look = gather(async () => {
-    arrived.set((await credentialsOf(branch)).find((c) => !known.has(c.username)) ?? null);
-  });
+  const credentials = resource(() => credentialsOf(branch));
+  const arrived = () => credentials.data()?.find((c) => !known.has(c.username)) ?? null;
+  const look = gather(credentials.refresh);
   overhear((event) => {
     if (!event || event.kind === "agent") look();
   });

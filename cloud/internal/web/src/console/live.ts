@@ -56,7 +56,6 @@ function follow(
   let timer = 0;
   let wait = retryFirst;
   let gone = false;
-  let lost = false;
 
   const connect = () => {
     if (gone) return;
@@ -66,8 +65,7 @@ function follow(
     const mine = new WebSocket(url);
     socket = mine;
     mine.onopen = () => {
-      if (lost) tell(null); // events may have been missed
-      lost = false;
+      tell(null); // the data may be older than the connection
       report("live");
       wait = retryFirst;
     };
@@ -76,7 +74,6 @@ function follow(
     };
     mine.onclose = () => {
       if (gone || socket !== mine) return;
-      lost = true;
       report("polling");
       timer = setTimeout(connect, wait * (0.75 + Math.random() / 2));
       wait = Math.min(wait * 2, retryMost);

@@ -7,8 +7,9 @@ export type Fetched<T> = { is: "loading" } | { is: "ready"; data: T } | { is: "f
 
 export interface Resource<T> extends Readable<Fetched<T>> {
   /**
-   * Fetches again. The present data stays until the new data arrives, and also if the fetch fails. During a press it stays until
-   * the click: a button that is replaced while it is pressed is not clicked.
+   * Fetches again. The present data stays until the new data arrives. If the fetch fails, it is repeated: no other change may
+   * follow that would cause one. During a press the data stays until the click: a button that is replaced while it is pressed is
+   * not clicked.
    */
   refresh(): Promise<void>;
   /** Discards the state and fetches again. */
@@ -16,14 +17,21 @@ export interface Resource<T> extends Readable<Fetched<T>> {
   data(): T | undefined;
 }
 
+const repeatAfter = 10_000; // ms
+
 export function resource<T>(fetcher: () => Promise<T>): Resource<T> {
   const state = signal<Fetched<T>>({ is: "loading" });
   let latest = 0; // request
   let shown = 0; // the request whose answer is shown
   let gone = false;
-  onCleanup(() => (gone = true));
+  let repetition = 0; // timer
+  onCleanup(() => {
+    gone = true;
+    clearTimeout(repetition);
+  });
   const refresh = async () => {
     const mine = ++latest;
+    clearTimeout(repetition);
     try {
       const data = await fetcher();
       await released();
@@ -32,7 +40,9 @@ export function resource<T>(fetcher: () => Promise<T>): Resource<T> {
       shown = mine;
       state.set({ is: "ready", data });
     } catch (error) {
-      if (mine === latest && !gone && state.peek().is !== "ready") state.set({ is: "failed", error });
+      if (mine !== latest || gone) return;
+      if (state.peek().is === "ready") repetition = setTimeout(refresh, repeatAfter);
+      else state.set({ is: "failed", error });
     }
   };
   const retry = () => {
