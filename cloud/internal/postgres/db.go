@@ -89,6 +89,9 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 		// without one.
 		"statement_timeout":                   "30s",
 		"idle_in_transaction_session_timeout": "30s",
+		// With thousands of branches, PostgreSQL compiles statements that it takes for expensive. That takes longer than running them:
+		// BenchmarkAlertSweep with 10,000 branches.
+		"jit": "off",
 	} {
 		if _, given := config.ConnConfig.RuntimeParams[name]; !given {
 			config.ConnConfig.RuntimeParams[name] = value

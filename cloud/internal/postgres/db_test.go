@@ -57,7 +57,7 @@ func TestSessionSettings(t *testing.T) {
 	db := pgtest.New(t)
 	for name, want := range map[string]string{
 		"TimeZone": "UTC", "application_name": "yeolda",
-		"statement_timeout": "30s", "idle_in_transaction_session_timeout": "30s",
+		"statement_timeout": "30s", "idle_in_transaction_session_timeout": "30s", "jit": "off",
 	} {
 		var got string
 		if err := db.Pool.QueryRow(t.Context(), `SELECT current_setting($1)`, name).Scan(&got); err != nil {
