@@ -30,7 +30,7 @@ func TestPoolerInTransactionModeIsRejected(t *testing.T) {
 			t.Skip("PgBouncer is not installed (Debian: pgbouncer)")
 		}
 	}
-	const ignored = "statement_timeout,idle_in_transaction_session_timeout,lock_timeout,plan_cache_mode,enable_seqscan,enable_hashjoin,enable_mergejoin"
+	const ignored = "statement_timeout,idle_in_transaction_session_timeout,lock_timeout,jit,plan_cache_mode,enable_seqscan,enable_hashjoin,enable_mergejoin"
 	for _, mode := range []string{"transaction", "session"} {
 		for _, parameters := range []string{"", ignored} {
 			t.Run(fmt.Sprintf("%s, ignored: %t", mode, parameters != ""), func(t *testing.T) {
