@@ -222,6 +222,7 @@ func TestConsoleSettings(t *testing.T) {
 		p.see("18:00~24:00 10분 4,400원", "00:00~18:00")
 		p.survey("console-settings-prices")
 		p.on(desktop).press("저장")
+		p.wait("the rules are saved", `!document.querySelector("dialog[open]")`) // the notice of a save that can be taken back stays for ten seconds
 		p.see("저장했어요")
 		var prices struct {
 			Rules []struct {
