@@ -91,8 +91,6 @@ func (h home) arguments(volatile bool) []string {
 		// Holds and changes of the same room can deadlock. The victim is tried again, and the other transaction should
 		// not wait a second for that.
 		"deadlock_timeout=100ms",
-		// Compilation costs more than any query of the service.
-		"jit=off",
 		// Failed statements are reported to the client. In the log they would show customers' data.
 		"log_min_messages=log",
 		"log_min_error_statement=panic",

@@ -89,8 +89,8 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 		// without one.
 		"statement_timeout":                   "30s",
 		"idle_in_transaction_session_timeout": "30s",
-		// With thousands of branches, PostgreSQL compiles statements that it takes for expensive. That takes longer than running them:
-		// BenchmarkAlertSweep with 10,000 branches.
+		// By default PostgreSQL compiles statements that it takes for expensive, the search for alerts of sensors from about two hundred
+		// branches on. That takes longer than running them: BenchmarkAlertSweep.
 		"jit": "off",
 	} {
 		if _, given := config.ConnConfig.RuntimeParams[name]; !given {
