@@ -500,13 +500,21 @@ func (o *outrun) Cancel(ctx context.Context, keys toss.KeySet, key, paymentKey s
 }
 
 // TestRefundRefusedAtAnotherReplica: another replica applies the refusal of a late deposit's refund first. The administrator who sent
-// it receives the refusal.
+// it receives the refusal. The sandbox sends no callback, because it would also take part in the race.
 func TestRefundRefusedAtAnotherReplica(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	_, id := s.lateDeposit(t)
-	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "REFUND_REJECTED", Times: -1})
+	order, id := s.endedUnpaid(t)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCallback, Kind: sandbox.FaultError, Times: -1})
 	replica, other := s.Replica(t), s.Replica(t)
+	if _, err := s.Sandbox.Deposit(order); err != nil {
+		t.Fatal(err)
+	}
+	if err := replica.Settle(s.ctx, booking.ReservationID(id)); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitRefund(t, id, "FAILED")
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "REFUND_REJECTED", Times: -1})
 	var refused *reserve.PaymentRefused
 	replica.Payments = &outrun{Payments: replica.Payments, first: func() {}, then: func() {
 		if err := other.Settle(s.ctx, booking.ReservationID(id)); !errors.As(err, &refused) {
@@ -520,14 +528,20 @@ func TestRefundRefusedAtAnotherReplica(t *testing.T) {
 	s.awaitRefund(t, id, "FAILED")
 }
 
-// lateDeposit returns a reservation that ended before its deposit arrived. Its refund waits for an account.
-func (s *shop) lateDeposit(t *testing.T) (order string, id int64) {
+// endedUnpaid returns a reservation that ended before its deposit arrived.
+func (s *shop) endedUnpaid(t *testing.T) (order string, id int64) {
 	t.Helper()
 	_, bought, _ := s.bought(t, sandbox.MethodVirtualAccount)
 	order = bought.OrderID
 	s.exec(t, `update reservation set state = 'CANCELED', canceled_at = now() where order_id = $1`, order) // not possible through the API
+	return order, s.wantState(t, order, "CANCELED")
+}
+
+// lateDeposit returns a reservation whose deposit arrived after its end. Its refund waits for an account.
+func (s *shop) lateDeposit(t *testing.T) (order string, id int64) {
+	t.Helper()
+	order, id = s.endedUnpaid(t)
 	s.deposit(t, order)
-	id = s.wantState(t, order, "CANCELED")
 	s.awaitRefund(t, id, "FAILED")
 	return order, id
 }
