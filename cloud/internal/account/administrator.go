@@ -161,6 +161,14 @@ func (s *Service) Administrator(ctx context.Context, loginID string) (Principal,
 	return s.principal(a), nil
 }
 
+// BranchList returns the codes of all branches that an administrator reaches, the oldest branch first.
+func (s *Service) BranchList(ctx context.Context, p Principal) ([]string, error) {
+	if p.Administrator() && p.Role == HQ {
+		return s.DB.BranchCodes(ctx)
+	}
+	return p.Branches, nil
+}
+
 func (s *Service) principal(a booking.Administrator) Principal {
 	return Principal{
 		LoginType: LoginAdmin, AdminLoginID: a.LoginID, Role: Role(a.Role), Branches: a.Branches,

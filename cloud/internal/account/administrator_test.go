@@ -58,8 +58,11 @@ func TestAdministratorLogin(t *testing.T) {
 		{"gone", password, nil, account.ErrWrongPassword},
 	} {
 		p, err := d.login(c.id, c.password, "203.0.113.7")
-		if !errors.Is(err, c.err) || !slices.Equal(p.Branches, c.want) {
+		if !errors.Is(err, c.err) {
 			t.Errorf("%q with %q: %+v, %v", c.id, c.password, p, err)
+		}
+		if list, err := d.BranchList(t.Context(), p); err != nil || !slices.Equal(list, c.want) {
+			t.Errorf("branches of %q: %v, %v, want %v", c.id, list, err, c.want)
 		}
 	}
 }
@@ -89,8 +92,8 @@ func TestRightsFollowTheDatabase(t *testing.T) {
 		t.Error("a removed branch is still accessible")
 	}
 	d.branch("hongdae")
-	if p, _ := d.Administrator(t.Context(), "hq"); !slices.Equal(p.Branches, []string{"gangnam", "hongdae"}) {
-		t.Errorf("branches of hq: %v", p.Branches)
+	if !reaches("hq", "hongdae") {
+		t.Error("the headquarters does not reach a new branch")
 	}
 	for _, end := range []func() error{
 		func() error { return d.DisableAdministrator(t.Context(), "manager", "cli:test") },
@@ -111,6 +114,15 @@ func TestRoles(t *testing.T) {
 	customer := account.Principal{LoginType: "mobile", LoginID: "010", Role: account.HQ, Branches: []string{"a"}}
 	if !viewer.Reaches("a") || viewer.Reaches("b") || viewer.MayChange() {
 		t.Errorf("viewer %+v", viewer)
+	}
+	hq := account.Principal{LoginType: account.LoginAdmin, Role: account.HQ}
+	if reach := hq.Reach(); reach != nil {
+		t.Errorf("reach of the headquarters: %v, want nil, which stands for every branch", reach)
+	}
+	for _, p := range []account.Principal{{}, customer, {LoginType: account.LoginAdmin, Role: account.Manager}} {
+		if p.Reach() == nil {
+			t.Errorf("reach of %+v: nil, which stands for every branch", p)
+		}
 	}
 	if customer.Reaches("a") || customer.MayChange() {
 		t.Error("a customer has rights of an administrator")

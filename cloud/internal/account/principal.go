@@ -49,7 +49,7 @@ type Principal struct {
 	// Passkey means that the administrator has just logged in with a passkey.
 	Passkey bool
 
-	Branches []string // branch codes; for role hq, all branches
+	Branches []string // branch codes; none for role hq, which reaches every branch
 
 	Scopes []Scope // of a token; nil: the principal has a session and needs no scope
 }
@@ -63,6 +63,15 @@ func (p Principal) Administrator() bool { return p.LoginType == LoginAdmin }
 // Reaches reports whether p is an administrator with access to a branch.
 func (p Principal) Reaches(branch string) bool {
 	return p.Administrator() && (p.Role == HQ || slices.Contains(p.Branches, branch))
+}
+
+// Reach returns the codes of the branches that p reaches, in the form that queries take: nil stands for every branch and for
+// events and alerts of none.
+func (p Principal) Reach() []string {
+	if p.Administrator() && p.Role == HQ {
+		return nil
+	}
+	return append([]string{}, p.Branches...)
 }
 
 // MayChange reports whether p is an administrator who may change what the branch has and see its secrets.

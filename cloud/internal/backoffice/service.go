@@ -90,18 +90,4 @@ func (s *Service) viewed(ctx context.Context, by, action, target string, branch 
 }
 
 // Branches returns all branches in the order they were added.
-func (s *Service) Branches(ctx context.Context) ([]booking.Branch, error) {
-	codes, err := s.DB.BranchCodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	branches := make([]booking.Branch, 0, len(codes))
-	for _, code := range codes {
-		b, err := s.DB.Branch(ctx, code)
-		if err != nil {
-			return nil, err
-		}
-		branches = append(branches, b)
-	}
-	return branches, nil
-}
+func (s *Service) Branches(ctx context.Context) ([]booking.Branch, error) { return s.DB.Branches(ctx) }

@@ -20,5 +20,5 @@ type Administrator struct {
 	Demo         bool      // still has the password of the demo data
 	DisabledAt   time.Time // zero if enabled
 	CreatedAt    time.Time
-	Branches     []string // codes of the branches in scope, oldest branch first; for role hq, every branch
+	Branches     []string // codes of the branches in scope, oldest branch first; none for role hq, which reaches every branch
 }

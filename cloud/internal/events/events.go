@@ -43,7 +43,7 @@ func (s *Service) List(ctx context.Context, by account.Principal, after int64, l
 	if err := s.DB.PlaceEvents(ctx, true); err != nil {
 		return nil, 0, err
 	}
-	found, next, err := postgres.Events(ctx, s.DB.Pool, postgres.EventFilter{After: after, Limit: limit, Branches: reach(by)})
+	found, next, err := postgres.Events(ctx, s.DB.Pool, postgres.EventFilter{After: after, Limit: limit, Branches: by.Reach()})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -52,12 +52,4 @@ func (s *Service) List(ctx context.Context, by account.Principal, after int64, l
 		list[i] = eventOf(e)
 	}
 	return list, next, nil
-}
-
-// reach returns the branches of a principal; nil for all, which includes events of no branch.
-func reach(by account.Principal) []string {
-	if by.Role == account.HQ {
-		return nil
-	}
-	return append([]string{}, by.Branches...)
 }

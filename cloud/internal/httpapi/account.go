@@ -99,11 +99,15 @@ func (a *API) logout(w http.ResponseWriter, r *http.Request) error {
 // whoAmI is GET /v2/me, an addition: the session as pages need it.
 func (a *API) whoAmI(w http.ResponseWriter, r *http.Request) error {
 	p := wire.Principal(r)
+	branches, err := a.Account.BranchList(r.Context(), p)
+	if err != nil {
+		return err
+	}
 	return wire.WriteData(w, struct {
 		LoginType    string   `json:"loginType"`
 		LoginID      *string  `json:"loginId"`
 		AdminLoginID *string  `json:"adminLoginId"`
 		Role         *string  `json:"role"`
 		BranchList   []string `json:"branchList"`
-	}{string(p.LoginType), wire.Nullable(p.LoginID), wire.Nullable(p.AdminLoginID), wire.Nullable(string(p.Role)), p.Branches})
+	}{string(p.LoginType), wire.Nullable(p.LoginID), wire.Nullable(p.AdminLoginID), wire.Nullable(string(p.Role)), branches})
 }

@@ -74,6 +74,10 @@ func (a *API) loginWithPasskey(w http.ResponseWriter, r *http.Request) error {
 
 // startAdmin starts the session of an administrator.
 func (a *API) startAdmin(w http.ResponseWriter, r *http.Request, principal account.Principal) error {
+	branches, err := a.Account.BranchList(r.Context(), principal)
+	if err != nil {
+		return err
+	}
 	if err := a.Backoffice.LoggedIn(r.Context(), principal.AdminLoginID, principal.Actor()); err != nil {
 		return err
 	}
@@ -84,5 +88,5 @@ func (a *API) startAdmin(w http.ResponseWriter, r *http.Request, principal accou
 	return wire.WriteData(w, struct {
 		AdminLoginID string   `json:"adminLoginId"`
 		BranchList   []string `json:"branchList"`
-	}{principal.AdminLoginID, principal.Branches})
+	}{principal.AdminLoginID, branches})
 }

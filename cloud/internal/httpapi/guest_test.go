@@ -1,6 +1,9 @@
 package httpapi_test
 
 import (
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +61,40 @@ func TestGuestPage(t *testing.T) {
 	register(t, c.Manager, 3, start)
 	c.Manager.Delete(path+"/block", nil).OK(t)
 	buyer.Post("/payment", contact).OK(t)
+}
+
+// A manager whose branches were all withdrawn finds neither reservations nor rooms nor guests: no branch is not every branch.
+func TestManagerWithoutBranches(t *testing.T) {
+	t.Parallel()
+	c := newCast(t, servicetest.Start(t))
+	search := "/v2/admin/reservations?" + url.Values{"query": {"01012345678"}}.Encode()
+	rooms := "/v2/admin/reservations?query=gangnam"
+	for _, path := range []string{search, rooms} {
+		if answer := c.Manager.Get(path).OK(t); !strings.Contains(string(answer.Raw), `"branch":"gangnam"`) {
+			t.Fatalf("the manager of gangnam finds nothing with %s: %s", path, answer.Raw)
+		}
+		if answer := c.HQ.Get(path).OK(t); !strings.Contains(string(answer.Raw), `"branch":"gangnam"`) {
+			t.Errorf("the headquarters finds nothing with %s: %s", path, answer.Raw)
+		}
+	}
+	if _, err := c.s.DB.Pool.Exec(t.Context(), `delete from administrator_branch where $1`, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{search, rooms} {
+		if answer := c.Manager.Get(path).OK(t); strings.Contains(string(answer.Raw), "gangnam") {
+			t.Errorf("without branches, the manager finds with %s: %s", path, answer.Raw)
+		}
+	}
+	c.Manager.Get("/v2/admin/reservations/"+live(t, c.s, 1)+"/guest").Fails(t, http.StatusForbidden, "AuthorizationException", "")
+	var me struct{ BranchList []string }
+	c.Manager.Get("/v2/me").OK(t).Into(t, &me)
+	if me.BranchList == nil || len(me.BranchList) > 0 {
+		t.Errorf("branches of the manager %v, want an empty list", me.BranchList)
+	}
+	c.HQ.Get("/v2/me").OK(t).Into(t, &me)
+	if !slices.Equal(me.BranchList, []string{"gangnam", "hongdae", "jamsil"}) {
+		t.Errorf("branches of the headquarters: %v", me.BranchList)
+	}
 }
 
 // An erasure and the end of retention remove notes and blocks; an export contains them.

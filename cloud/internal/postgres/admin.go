@@ -13,11 +13,8 @@ import (
 
 const selectAdministrator = `
 	select a.login_id, a.password_hash, a.role, a.totp_secret is not null or exists (select from passkey p where p.administrator_id = a.id), a.demo, a.disabled_at, a.created_at,
-	       array(select code from (
-	             select id, code from branch where a.role = 'hq'
-	             union all
-	             select b.id, b.code from administrator_branch ab join branch b on b.id = ab.branch_id
-	             where ab.administrator_id = a.id and a.role <> 'hq') mine order by id)
+	       array(select b.code from administrator_branch ab join branch b on b.id = ab.branch_id
+	             where ab.administrator_id = a.id and a.role <> 'hq' order by b.id)
 	from administrator a `
 
 func scanAdministrator(row pgx.CollectableRow) (a booking.Administrator, err error) {

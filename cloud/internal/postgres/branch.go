@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,6 +79,57 @@ func (db *DB) BranchCodes(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// Branches returns all branches with their rooms, the oldest first.
+func (db *DB) Branches(ctx context.Context) ([]booking.Branch, error) {
+	rows, err := db.Pool.Query(ctx, `select code, revision from branch where $1 order by id`, true)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[branchVersion])
+	if err != nil {
+		return nil, err
+	}
+	if err := db.refreshBranches(ctx, versions); err != nil {
+		return nil, err
+	}
+	all := make([]booking.Branch, 0, len(versions))
+	for _, v := range versions {
+		if b, ok := db.branches.get(v.Code); ok { // one that was deleted meanwhile is not
+			all = append(all, b)
+		}
+	}
+	return all, nil
+}
+
+type branchVersion struct {
+	Code     string
+	Revision int64
+}
+
+// branchChunk bounds the branches that one query reads with their rooms.
+const branchChunk = 1000
+
+// refreshBranches reads the branches whose cached revision is another one. Those that no longer exist leave the cache.
+func (db *DB) refreshBranches(ctx context.Context, versions []branchVersion) error {
+	var changed []string
+	for _, v := range versions {
+		if cached, ok := db.branches.get(v.Code); !ok || cached.Revision != v.Revision {
+			db.branches.byCode.Delete(v.Code)
+			changed = append(changed, v.Code)
+		}
+	}
+	for codes := range slices.Chunk(changed, branchChunk) {
+		read, err := BranchesByCode(ctx, db.Pool, codes)
+		if err != nil {
+			return err
+		}
+		for _, b := range read {
+			db.branches.byCode.Store(b.Code, b)
+		}
+	}
+	return nil
 }
 
 func (db *DB) loadBranch(ctx context.Context, code string) (booking.Branch, error) {

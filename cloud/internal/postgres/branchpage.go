@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -36,27 +35,32 @@ func (db *DB) BranchPage(ctx context.Context, search booking.BranchSearch) (page
 	if err != nil {
 		return nil, false, fmt.Errorf("page of branches: %w", err)
 	}
-	type version struct {
-		Code     string
-		Revision int64
-		Distance *int
-		Online   bool
+	type found struct {
+		branchVersion
+		distance *int
+		online   bool
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[version])
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f found, err error) {
+		err = row.Scan(&f.Code, &f.Revision, &f.distance, &f.online)
+		return f, err
+	})
 	if err != nil {
 		return nil, false, fmt.Errorf("page of branches: %w", err)
 	}
-	more = len(list) > search.Limit
-	for _, v := range list[:min(len(list), search.Limit)] {
-		branch, cached := db.branches.get(v.Code)
-		if !cached || branch.Revision != v.Revision {
-			if branch, err = db.loadBranch(ctx, v.Code); errors.Is(err, ErrNoBranch) {
-				continue // deleted in the meantime
-			} else if err != nil {
-				return nil, false, fmt.Errorf("branch %s: %w", v.Code, err)
-			}
+	if more = len(list) > search.Limit; more {
+		list = list[:search.Limit]
+	}
+	versions := make([]branchVersion, len(list))
+	for i, f := range list {
+		versions[i] = f.branchVersion
+	}
+	if err := db.refreshBranches(ctx, versions); err != nil {
+		return nil, false, fmt.Errorf("page of branches: %w", err)
+	}
+	for _, f := range list {
+		if b, ok := db.branches.get(f.Code); ok { // one that was deleted meanwhile is not
+			page = append(page, FoundBranch{b, f.distance, f.online})
 		}
-		page = append(page, FoundBranch{branch, v.Distance, v.Online})
 	}
 	return page, more, nil
 }

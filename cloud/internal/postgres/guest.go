@@ -30,7 +30,7 @@ type GuestBlock struct {
 func StaysOfGuest(ctx context.Context, q Querier, branches []string, mobile string, limit int) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
 		join branch b on b.id = r.branch_id
-		where r.mobile_key = $2 and r.method is not null and b.code = any($1) and r.state not in ('EXPIRED', 'RELEASED') and r.quarantine_of is null
+		where r.mobile_key = $2 and r.method is not null and ($1::text[] is null or b.code = any($1)) and r.state not in ('EXPIRED', 'RELEASED') and r.quarantine_of is null
 		order by r.start_at desc limit $3`, branches, mobile, limit)
 }
 
@@ -38,7 +38,7 @@ func StaysOfGuest(ctx context.Context, q Querier, branches []string, mobile stri
 func GuestNotes(ctx context.Context, q Querier, branches []string, mobile string) ([]GuestNote, error) {
 	rows, err := q.Query(ctx, `
 		select n.id, b.code, n.text, n.created_by, n.created_at from guest_note n join branch b on b.id = n.branch_id
-		where n.mobile_key = $2 and b.code = any($1) order by n.created_at desc, n.id desc limit 100`, branches, mobile)
+		where n.mobile_key = $2 and ($1::text[] is null or b.code = any($1)) order by n.created_at desc, n.id desc limit 100`, branches, mobile)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func AddGuestNote(ctx context.Context, q Querier, branch booking.BranchID, mobil
 func RemoveGuestNote(ctx context.Context, q Querier, branches []string, mobile string, id int64) (bool, error) {
 	tag, err := q.Exec(ctx, `
 		delete from guest_note n using branch b
-		where n.id = $3 and n.mobile_key = $2 and b.id = n.branch_id and b.code = any($1)`, branches, mobile, id)
+		where n.id = $3 and n.mobile_key = $2 and b.id = n.branch_id and ($1::text[] is null or b.code = any($1))`, branches, mobile, id)
 	return tag.RowsAffected() > 0, err
 }
 

@@ -74,7 +74,7 @@ func HistoryOf(ctx context.Context, q Querier, id booking.ReservationID) ([]Hist
 func SearchReservations(ctx context.Context, q Querier, branches []string, text, pattern, digits string, limit int) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
 		join branch b on b.id = r.branch_id
-		where b.code = any($1) and r.state not in ('EXPIRED', 'RELEASED')
+		where ($1::text[] is null or b.code = any($1)) and r.state not in ('EXPIRED', 'RELEASED')
 		  and (r.name ilike '%' || $5 || '%' or r.order_id = $2 or r.email_key = lower($2)
 		       or length($3) >= 4 and r.mobile_key like '%' || $3 || '%' or $3 = $2 and r.id::text = $3)
 		order by r.start_at desc limit $4`, branches, text, digits, limit, pattern)
@@ -92,7 +92,7 @@ type RoomName struct {
 func SearchRooms(ctx context.Context, q Querier, branches, patterns []string, limit int) ([]RoomName, error) {
 	rows, err := q.Query(ctx, `
 		select b.code, r.no, r.machine from room r join branch b on b.id = r.branch_id
-		where b.code = any($1)
+		where ($1::text[] is null or b.code = any($1))
 		  and not exists (select from unnest($2::text[]) word
 		                  where concat_ws(' ', b.code, b.name_ko, b.name_en, r.no || '번', 'room' || r.no, '룸', r.machine) not ilike '%' || word || '%')
 		order by b.code, r.no limit $3`, branches, patterns, limit)

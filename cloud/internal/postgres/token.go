@@ -46,11 +46,11 @@ func Tokens(ctx context.Context, q Querier) ([]APIToken, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[APIToken])
 }
 
-// TokenByHash returns the token with a hash unless it has expired, and the codes of the branches that exist in its scope. It
-// returns ErrNoToken.
+// TokenByHash returns the token with a hash unless it has expired, and the codes of the branches that exist in its scope: none if
+// every branch is. It returns ErrNoToken.
 func TokenByHash(ctx context.Context, q Querier, hash []byte, now time.Time) (t APIToken, reach []string, err error) {
 	err = q.QueryRow(ctx, `
-		select `+tokenColumns+`, array(select b.code from branch b where t.branches = '{}' or b.code = any(t.branches) order by b.id)
+		select `+tokenColumns+`, array(select b.code from branch b where b.code = any(t.branches) order by b.id)
 		from api_token t where t.token_hash = $1 and (t.expires_at is null or t.expires_at > $2)`, hash, now).
 		Scan(&t.ID, &t.Name, &t.Scopes, &t.Branches, &t.CreatedBy, &t.CreatedAt, &t.LastUsedAt, &t.ExpiresAt, &reach)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/alert"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
@@ -79,10 +78,7 @@ func (c *Console) Reach(r *http.Request) ([]string, error) {
 		branch, err := c.Backoffice.Branch(r.Context(), code)
 		return []string{branch.Code}, err
 	}
-	if p.Role == account.HQ {
-		return nil, nil
-	}
-	return append([]string{}, p.Branches...), nil
+	return p.Reach(), nil
 }
 
 // pageAfter reads cursor, the id of the last item of the page before, and limit.

@@ -184,7 +184,7 @@ func (c *Console) SearchReservations(w http.ResponseWriter, r *http.Request) err
 	if text = strings.TrimSpace(text); len([]rune(text)) < 2 || len(text) > 100 {
 		return wire.Malformed("query")
 	}
-	found, err := c.Backoffice.Search(r.Context(), actor(r), wire.Principal(r).Branches, text)
+	found, err := c.Backoffice.Search(r.Context(), actor(r), wire.Principal(r).Reach(), text)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (c *Console) SearchReservations(w http.ResponseWriter, r *http.Request) err
 		RoomNo  string `json:"roomNo"`
 		Machine string `json:"machine"`
 	}
-	named, err := c.Backoffice.SearchRooms(r.Context(), wire.Principal(r).Branches, text)
+	named, err := c.Backoffice.SearchRooms(r.Context(), wire.Principal(r).Reach(), text)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (c *Console) ShowGuest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	g, err := c.Backoffice.Guest(r.Context(), record, wire.Principal(r).Branches, actor(r))
+	g, err := c.Backoffice.Guest(r.Context(), record, wire.Principal(r).Reach(), actor(r))
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (c *Console) RemoveGuestNote(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return backoffice.ErrNoNote
 	}
-	if err := c.Backoffice.RemoveNote(r.Context(), record, wire.Principal(r).Branches, int64(note), actor(r)); err != nil {
+	if err := c.Backoffice.RemoveNote(r.Context(), record, wire.Principal(r).Reach(), int64(note), actor(r)); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)
