@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// floor answers the two requests of an unlock with constants, in its own process.
+// floor answers the requests of an unlock and of its announcement with constants, in its own process.
 type floor struct {
 	process *exec.Cmd
 	url     string
@@ -56,6 +56,10 @@ func (f *floor) press(ctx context.Context, _ int64) (bool, error) {
 	return result(ctx, f.url+"/subscribe")
 }
 
+func (f *floor) announce(ctx context.Context, _ int64) error {
+	return post(ctx, f.url+"/announcements", `{"branch":"gangnam","door":"room"}`, nil)
+}
+
 // serveFloor prints its address and serves until it is killed.
 func serveFloor() error {
 	mux := http.NewServeMux()
@@ -63,6 +67,11 @@ func serveFloor() error {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"status":"success","errorType":null,"errorCode":null,"message":null,"data":{"requestId":"0b0e1f5c-0000-4000-8000-000000000000"}}`)
+	})
+	mux.HandleFunc("POST /announcements", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"status":"success","errorType":null,"errorCode":null,"message":null,"data":null}`)
 	})
 	mux.HandleFunc("GET /subscribe", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
