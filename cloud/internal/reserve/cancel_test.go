@@ -102,7 +102,6 @@ func (s *shop) paid(t *testing.T, method string) (*moneytest.Buyer, moneytest.Co
 	}
 	if method == sandbox.MethodVirtualAccount {
 		s.deposit(t, order.OrderID)
-		s.swept(t)
 	}
 	return b, order, s.wantState(t, order.OrderID, "DONE")
 }
@@ -132,7 +131,7 @@ func (s *shop) reverse(t *testing.T, order string) {
 	s.delivered(t, s.Sandbox.Reverse, order)
 }
 
-// delivered changes a payment at the provider and waits until its callback was taken.
+// delivered changes a payment at the provider and waits until its callback was taken, also by a sweep in progress.
 func (s *shop) delivered(t *testing.T, change func(orderID string) (*sandbox.Delivery, error), order string) {
 	t.Helper()
 	delivery, err := change(order)
@@ -142,6 +141,7 @@ func (s *shop) delivered(t *testing.T, change func(orderID string) (*sandbox.Del
 	if reply, err := delivery.First(s.ctx); err != nil || reply.Status != 200 {
 		t.Fatalf("callback: %+v, %v", reply, err)
 	}
+	s.swept(t)
 }
 
 // TestRefusedRefundRestoresKey: if the provider rejects a refund, the reservation is confirmed again, with its old key.

@@ -327,6 +327,7 @@ func (s *shop) callback(t *testing.T, order, status string, created time.Time, t
 		"status": status, "transactionKey": transaction, "orderId": order,
 	}
 	s.answer(t, s.buyer(), "/virtualaccount/webhook", body, 200, "")
+	s.swept(t)
 }
 
 // TestLateDeposit: a deposit for a reservation that has ended creates no key, and its refund is listed until an
