@@ -25,17 +25,13 @@ var _ discord.Backend = (*Backend)(nil)
 
 // Branches lists all branches.
 func (b *Backend) Branches(ctx context.Context) ([]discord.Branch, error) {
-	codes, err := b.DB.BranchCodes(ctx)
+	branches, err := b.DB.Branches(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]discord.Branch, 0, len(codes))
-	for _, code := range codes {
-		branch, err := b.DB.Branch(ctx, code)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, discord.Branch{Code: code, Name: branch.NameKo})
+	list := make([]discord.Branch, 0, len(branches))
+	for _, branch := range branches {
+		list = append(list, discord.Branch{Code: branch.Code, Name: branch.NameKo})
 	}
 	return list, nil
 }

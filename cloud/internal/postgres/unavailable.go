@@ -12,6 +12,9 @@ import (
 // IsUnavailable reports whether a request failed because the database did not answer or accepts no writes. The request may
 // be repeated later.
 func IsUnavailable(err error) bool {
+	if err == nil {
+		return false
+	}
 	var connect *pgconn.ConnectError
 	var network net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &connect) || errors.As(err, &network) {

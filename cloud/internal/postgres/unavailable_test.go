@@ -29,6 +29,7 @@ func TestIsUnavailable(t *testing.T) {
 		{&pgconn.PgError{Code: "42601"}, false},
 		{errors.New("a bug"), false},
 		{context.Canceled, false},
+		{nil, false},
 	} {
 		if got := postgres.IsUnavailable(test.err); got != test.want {
 			t.Errorf("IsUnavailable(%v): got %v, want %v", test.err, got, test.want)
