@@ -4,7 +4,7 @@ import { api } from "../core/api";
 import { type Child, h, match } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
-import { type Signal, signal } from "../core/signal";
+import { type Readable, type Signal, signal } from "../core/signal";
 import { wall } from "./doors";
 import { gather, overhear } from "./live";
 import { attempt, button, chip, copy, dialog, fetched, field, select } from "./parts";
@@ -35,7 +35,7 @@ export function openEnroll(branch: Branch): void {
         );
       return match(offer, (made) =>
         made
-          ? offered(branch, made, before, replaced.peek(), close)
+          ? offered(branch, made, arrivals(known, before, source.refresh), replaced.peek(), close)
           : [
               h("p", null, t("enrollText")),
               valid.length ? replacement(valid, replaced) : null,
@@ -66,21 +66,28 @@ const replacement = (valid: Credential[], replaced: Signal<string>): HTMLElement
     () => (replaced() ? t("enrollReplacesHint", { username: replaced() }) : t("enrollAddsHint")),
   );
 
+/** The Pi that is not among those before, once it is enrolled. refresh looks for it at each change of an agent. */
+function arrivals(
+  now: Readable<Credential[]>,
+  before: Credential[],
+  refresh: () => Promise<void>,
+): () => Credential | null {
+  const known = new Set(before.map((c) => c.username));
+  const look = gather(refresh);
+  overhear((event) => {
+    if (!event || event.kind === "agent") look();
+  });
+  return () => now().find((c) => !known.has(c.username)) ?? null;
+}
+
 /** Shows the enrolment command once. The QR code holds the same text, for an operator with a phone at the machine. */
 function offered(
   branch: Branch,
   { command, expiresAt, qr }: Offer,
-  before: Credential[],
+  arrived: () => Credential | null,
   replaced: string,
   close: () => void,
 ): HTMLElement {
-  const known = new Set(before.map((c) => c.username));
-  const credentials = resource(() => credentialsOf(branch));
-  const arrived = () => credentials.data()?.find((c) => !known.has(c.username)) ?? null;
-  const look = gather(credentials.refresh);
-  overhear((event) => {
-    if (!event || event.kind === "agent") look();
-  });
   return h(
     "div",
     { class: "enrolled" },
