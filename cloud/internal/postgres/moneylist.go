@@ -190,7 +190,7 @@ func RefundsDuring(ctx context.Context, q Querier, branch booking.BranchID, span
 		       f.due_at, f.account_summary, f.account_by, f.settled_outside
 		from refund f join reservation r on r.id = f.reservation_id
 		where r.branch_id = $1 and f.state = 'COMPLETED' and f.amount > 0 and f.updated_at >= $2 and f.updated_at < $3
-		order by f.id desc limit $4`, branch, span.Start, span.End, limit)
+		order by f.updated_at desc, f.id desc limit $4`, branch, span.Start, span.End, limit)
 	if err != nil {
 		return nil, err
 	}
