@@ -26,6 +26,8 @@ type Service struct {
 	ICal    channel.Channel  // reads calendars
 	Domain  string           // our domain in published calendars
 	Log     *slog.Logger
+
+	sweeps int // until the next comparison of the blocks with the reservations
 }
 
 const (
@@ -39,6 +41,10 @@ const (
 	giveUpInterval = 24 * time.Hour
 
 	sweepLimit = 200
+
+	// alignEvery sweeps are a minute by default. Transactions keep the blocks in line with the reservations; the comparison, which
+	// reads all rooms and all coming reservations, is for rooms that were added and for rows that were changed by hand.
+	alignEvery = 12
 )
 
 // Prepare lists every room at the gateway's partner, including rooms created since the last call.
@@ -106,16 +112,14 @@ func (s *Service) send(ctx context.Context, b postgres.Block) error {
 // to its creation was lost.
 func ref(id int64) string { return "yeolda-" + strconv.FormatInt(id, 10) }
 
-// Sweep compares the blocks with the reservations and sends the notifications that are due.
+// Sweep sends the notifications that are due. The first sweep and each alignEvery-th one after it also compare the blocks with the
+// reservations. Sweeps are not concurrent.
 func (s *Service) Sweep(ctx context.Context) error {
 	if s.Gateway == nil {
 		return nil
 	}
-	if err := s.Prepare(ctx); err != nil {
+	if err := s.align(ctx); err != nil {
 		return err
-	}
-	if err := postgres.AlignBlocks(ctx, s.DB.Pool, s.DB.Now()); err != nil {
-		return fmt.Errorf("align blocks with reservations: %w", err)
 	}
 	ids, err := postgres.DueBlocks(ctx, s.DB.Pool, s.DB.Now(), sweepLimit)
 	if err != nil {
@@ -125,6 +129,24 @@ func (s *Service) Sweep(ctx context.Context) error {
 		err = errors.Join(err, s.SyncBlock(ctx, id))
 	}
 	return err
+}
+
+func (s *Service) align(ctx context.Context) error {
+	if s.sweeps > 0 {
+		s.sweeps--
+		return nil
+	}
+	if err := s.Prepare(ctx); err != nil {
+		return err
+	}
+	complete, err := postgres.AlignBlocks(ctx, s.DB.Pool, s.DB.Now())
+	if err != nil {
+		return fmt.Errorf("align blocks with reservations: %w", err)
+	}
+	if complete {
+		s.sweeps = alignEvery - 1
+	}
+	return nil
 }
 
 // Entry is a booking that staff copied from a partner.

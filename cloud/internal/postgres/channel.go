@@ -267,8 +267,8 @@ func UnwantBlocks(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now 
 const alignMost = 1000
 
 // AlignBlocks corrects the wanted blocks to match the reservations, for example after a room was listed or a row was
-// changed by hand. Blocks in the past are left alone.
-func AlignBlocks(ctx context.Context, q Querier, now time.Time) error {
+// changed by hand. Blocks in the past are left alone. complete is false if further blocks are missing.
+func AlignBlocks(ctx context.Context, q Querier, now time.Time) (complete bool, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		update channel_block b set state = 'UNWANTED', attempt = 0, next_at = $1
@@ -287,7 +287,13 @@ func AlignBlocks(ctx context.Context, q Querier, now time.Time) error {
 		where not exists (
 		    select from channel_block b where b.reservation_id = r.id and b.listing_id = l.id and b.state in ('WANTED', 'PLACED'))
 		limit $3`, now, now.Add(-booking.MaxLength), alignMost)
-	return q.SendBatch(ctx, batch).Close()
+	results := q.SendBatch(ctx, batch)
+	defer func() { err = errors.Join(err, results.Close()) }()
+	if _, err := results.Exec(); err != nil {
+		return false, err
+	}
+	created, err := results.Exec()
+	return created.RowsAffected() < alignMost, err
 }
 
 // DueBlocks returns the blocks whose partner is due to be notified.
