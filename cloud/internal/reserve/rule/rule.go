@@ -359,12 +359,17 @@ func (s Snapshot) takenOff(p toss.Payment) int {
 }
 
 // Joined returns the won that were returned at the provider, not by us, while the bank works on a refund or has rejected it. The
-// provider has one state for all transfers of a payment, so they end together with the refund.
+// provider has one state for all transfers of a payment, so they end together with the refund. All refunds together return no more
+// than was paid: if the balance contains the amount of a rejected transfer again, that amount is returned once.
 func (s Snapshot) Joined(p toss.Payment) int {
 	if s.Refund == nil || !s.Refund.AtBank() {
 		return 0
 	}
-	return s.takenOff(p)
+	recorded := s.Payment.Returned + s.Payment.SettledOutside
+	if !s.Refund.KeepsStay {
+		recorded += s.Refund.Amount
+	}
+	return max(0, min(s.takenOff(p), p.TotalAmount-recorded))
 }
 
 // keeps reports whether the refund policy left what the provider still holds with the shop.

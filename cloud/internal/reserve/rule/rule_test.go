@@ -273,3 +273,35 @@ func TestOwes(t *testing.T) {
 		}
 	}
 }
+
+// TestJoined checks that refunds together return no more than was paid, also if the provider's balance contains the amount of a
+// rejected transfer again.
+func TestJoined(t *testing.T) {
+	t.Parallel()
+	part := money.Refund{State: money.RefundFailed, ErrorCode: money.PartFailed, Amount: 1000, KeepsStay: true}
+	whole := money.Refund{State: money.RefundPending, Amount: 11000}
+	unsent := money.Refund{State: money.RefundFailed, Amount: 1000, KeepsStay: true}
+	for _, c := range []struct {
+		name              string
+		refund            *money.Refund
+		returned, outside int
+		before, after     int // balances
+		want              int
+	}{
+		{"nothing in the dashboard", &part, 1000, 0, 11000, 11000, 0},
+		{"a part in the dashboard", &part, 1000, 0, 11000, 9000, 2000},
+		{"everything, without the rejected part", &part, 1000, 0, 11000, 0, 11000},
+		{"everything, with the rejected part again", &part, 2000, 0, 11000, 0, 10000},
+		{"the rest beside the transfer of the stay", &whole, 0, 0, 1000, 0, 1000},
+		{"the amount of that transfer again", &whole, 0, 1000, 11000, 0, 0},
+		{"a refund that is not at the bank", &unsent, 1000, 0, 11000, 0, 0},
+		{"no refund", nil, 0, 0, 12000, 0, 0},
+	} {
+		s := rule.Snapshot{Refund: c.refund}
+		s.Payment.Status, s.Payment.Balance = toss.StatusPartialCanceled, c.before
+		s.Payment.Returned, s.Payment.SettledOutside = c.returned, c.outside
+		if got := s.Joined(toss.Payment{TotalAmount: 12000, BalanceAmount: c.after}); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		}
+	}
+}
