@@ -77,7 +77,8 @@ func StartAttempt(ctx context.Context, tx pgx.Tx, p money.Payment, nextCheck tim
 }
 
 // SaveProviderState stores the provider's state and counts the response. deposited_at keeps its first value that is not zero
-// until a reversal clears it. A confirmed payment key does not change. A charge closes the attempt.
+// until a reversal clears it. A confirmed payment key does not change. A charge closes the attempt, and an account that waits for a
+// deposit again opens it.
 func SaveProviderState(ctx context.Context, tx pgx.Tx, id booking.ReservationID, s money.ProviderState, depositedAt time.Time, now time.Time) error {
 	_, err := tx.Exec(ctx, `
 		update payment set payment_key = coalesce(payment_key, $2), provider_status = $3, total_amount = $4, balance_amount = $5,
@@ -85,7 +86,7 @@ func SaveProviderState(ctx context.Context, tx pgx.Tx, id booking.ReservationID,
 		       account_number = coalesce($9, account_number), account_holder = coalesce($10, account_holder),
 		       receipt_url = coalesce($11, receipt_url),
 		       deposited_at = case when $12::timestamptz is null then null else coalesce(deposited_at, $12) end,
-		       closed_at = case when $6::timestamptz is null then closed_at else coalesce(closed_at, $13) end,
+		       closed_at = case when $3 = 'WAITING_FOR_DEPOSIT' then null when $6::timestamptz is null then closed_at else coalesce(closed_at, $13) end,
 		       answers = answers + 1, updated_at = $13
 		where reservation_id = $1`,
 		id, s.PaymentKey, s.Status, s.Total, s.Balance, null(s.ApprovedAt), s.Secret, null(s.Account.Bank),

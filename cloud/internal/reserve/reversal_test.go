@@ -122,12 +122,17 @@ func TestReversalBeforeRefund(t *testing.T) {
 }
 
 // TestAccountStaysOpenAfterReversal: the bank reverses a deposit during the refund of a part by the refund policy, and the provider
-// does not close the account. The reservation waits for its deposit again, and no share is left with the shop.
+// does not close the account. The reservation waits for its deposit again, so its attempt is open again, and no share is left with
+// the shop.
 func TestAccountStaysOpenAfterReversal(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore": 10, "percent": 50}]`)
 	b, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+	const open = `select count(*) from payment where reservation_id = $1 and closed_at is null`
+	if s.count(t, open, id) > 0 {
+		t.Error("the attempt is open after the deposit")
+	}
 	s.withoutRefunds(t)
 	s.cancelLater(t, b, id)
 	if won := s.count(t, `select retained from payment where reservation_id = $1`, id); won != order.Amount/2 {
@@ -141,5 +146,8 @@ func TestAccountStaysOpenAfterReversal(t *testing.T) {
 	s.await(t, order.OrderID, "WAITING_FOR_DEPOSIT")
 	if won := s.count(t, `select coalesce(retained, 0) from payment where reservation_id = $1`, id); won != 0 {
 		t.Errorf("%d won are left with the shop, which holds nothing", won)
+	}
+	if s.count(t, open, id) == 0 {
+		t.Error("the attempt is closed although the account is open")
 	}
 }
