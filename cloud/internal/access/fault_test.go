@@ -375,6 +375,9 @@ func TestReleasedReservationOpensItsDoor(t *testing.T) {
 		}
 		return waits
 	})
+	if state := h.state(id); state != "PENDING" {
+		t.Errorf("the door of the locked reservation is %s", state)
+	}
 	release()
 	if got := h.await(h.Service, id, key); got.Status != access.Success {
 		t.Errorf("the door: %+v", got)

@@ -91,12 +91,13 @@ func (db *DB) Branches(ctx context.Context) ([]booking.Branch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := db.refreshBranches(ctx, versions); err != nil {
+	current, err := db.currentBranches(ctx, versions)
+	if err != nil {
 		return nil, err
 	}
 	all := make([]booking.Branch, 0, len(versions))
 	for _, v := range versions {
-		if b, ok := db.branches.get(v.Code); ok { // one that was deleted meanwhile is not
+		if b, ok := current[v.Code]; ok { // one that was deleted meanwhile is not
 			all = append(all, b)
 		}
 	}
@@ -111,25 +112,28 @@ type branchVersion struct {
 // branchChunk bounds the branches that one query reads with their rooms.
 const branchChunk = 1000
 
-// refreshBranches reads the branches whose cached revision is another one. Those that no longer exist leave the cache.
-func (db *DB) refreshBranches(ctx context.Context, versions []branchVersion) error {
+// currentBranches returns branches by code, and reads those whose cached revision is another one. Those that no longer exist are missing.
+func (db *DB) currentBranches(ctx context.Context, versions []branchVersion) (map[string]booking.Branch, error) {
+	current := make(map[string]booking.Branch, len(versions))
 	var changed []string
 	for _, v := range versions {
-		if cached, ok := db.branches.get(v.Code); !ok || cached.Revision != v.Revision {
-			db.branches.byCode.Delete(v.Code)
+		if cached, ok := db.branches.get(v.Code); ok && cached.Revision == v.Revision {
+			current[v.Code] = cached
+		} else {
 			changed = append(changed, v.Code)
 		}
 	}
 	for codes := range slices.Chunk(changed, branchChunk) {
 		read, err := BranchesByCode(ctx, db.Pool, codes)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, b := range read {
 			db.branches.byCode.Store(b.Code, b)
+			current[b.Code] = b
 		}
 	}
-	return nil
+	return current, nil
 }
 
 func (db *DB) loadBranch(ctx context.Context, code string) (booking.Branch, error) {

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -40,6 +41,29 @@ func TestBranches(t *testing.T) {
 	want("b 다, a 가, c 라")
 	exec(`delete from branch where code = 'b'`)
 	want("a 가, c 라")
+}
+
+// A list is complete while another request reads a branch that has changed.
+func TestBranchesDuringChanges(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	if _, err := db.Pool.Exec(t.Context(), `insert into branch (code) values ('a'), ('b')`); err != nil {
+		t.Fatal(err)
+	}
+	var lists sync.WaitGroup
+	for range 4 {
+		lists.Go(func() {
+			for range 100 {
+				if _, err := db.Pool.Exec(t.Context(), `update branch set name_ko = name_ko || '.' where code = 'a'`); err != nil {
+					t.Error(err)
+				}
+				if branches, err := db.Branches(t.Context()); err != nil || len(branches) != 2 {
+					t.Errorf("%d branches, %v, want 2", len(branches), err)
+				}
+			}
+		})
+	}
+	lists.Wait()
 }
 
 // BenchmarkBranches lists 10,000 branches with a room each that have not changed since the last list: at once, and one after the other.

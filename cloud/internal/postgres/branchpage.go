@@ -54,11 +54,12 @@ func (db *DB) BranchPage(ctx context.Context, search booking.BranchSearch) (page
 	for i, f := range list {
 		versions[i] = f.branchVersion
 	}
-	if err := db.refreshBranches(ctx, versions); err != nil {
+	current, err := db.currentBranches(ctx, versions)
+	if err != nil {
 		return nil, false, fmt.Errorf("page of branches: %w", err)
 	}
 	for _, f := range list {
-		if b, ok := db.branches.get(f.Code); ok { // one that was deleted meanwhile is not
+		if b, ok := current[f.Code]; ok { // one that was deleted meanwhile is not
 			page = append(page, FoundBranch{b, f.distance, f.online})
 		}
 	}

@@ -67,7 +67,12 @@ func TestReadsUseIndexes(t *testing.T) {
 	history(t, db, 200_000) // with fewer a scan costs too little to be a mistake
 	now := time.Now()
 	err := db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		before, err := rowsRead(ctx, tx) // of earlier transactions of the connection, which PostgreSQL has not yet counted elsewhere
+		// Those of earlier transactions of the connection, which PostgreSQL has not yet counted elsewhere.
+		before, err := rowsRead(ctx, tx)
+		if err != nil {
+			return err
+		}
+		scansBefore, err := tableScans(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -84,7 +89,16 @@ func TestReadsUseIndexes(t *testing.T) {
 					t.Errorf("%s: %d rows of %s were read", name, n, table)
 				}
 			}
-			before = after
+			scans, err := tableScans(ctx, tx)
+			if err != nil {
+				return err
+			}
+			for table, n := range scans {
+				if n != scansBefore[table] {
+					t.Errorf("%s: %d sequential scans of %s", name, n-scansBefore[table], table)
+				}
+			}
+			before, scansBefore = after, scans
 		}
 		return nil
 	})
@@ -144,6 +158,20 @@ func reads(ctx context.Context, tx pgx.Tx, now time.Time) map[string]func() erro
 		"console: visit":        func() error { _, err := postgres.VisitOf(ctx, tx, 1, now); return err },
 		"console: quarantines":  func() error { _, err := postgres.Quarantines(ctx, tx, 1, now); return err },
 	}
+}
+
+// tableScans returns how often large tables were scanned on the connection of tx.
+func tableScans(ctx context.Context, tx pgx.Tx) (map[string]int, error) {
+	rows, err := tx.Query(ctx, `select s.relname, s.seq_scan from pg_stat_xact_user_tables s join pg_class c on c.oid = s.relid
+		where s.seq_scan > 0 and c.reltuples > 1000 and s.relname in ('reservation', 'payment', 'refund', 'webhook_event', 'message', 'ledger', 'audit', 'door_request', 'pass') and $1`, true)
+	if err != nil {
+		return nil, err
+	}
+	scans := map[string]int{}
+	var table string
+	var n int
+	_, err = pgx.ForEachRow(rows, []any{&table, &n}, func() error { scans[table] = n; return nil })
+	return scans, err
 }
 
 // TestForgettingReadsOnlyWhatIsDue removes personal data with a long history of which most is removed already and the rest is paid and not due,

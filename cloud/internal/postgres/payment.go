@@ -127,11 +127,14 @@ func RenewConfirmKey(ctx context.Context, q Querier, id booking.ReservationID, o
 	return err
 }
 
-// unsettled is the condition that the outcome of reservation r at the provider is open: it is being confirmed, waits for a
-// deposit, or has a refund in progress.
-const unsettled = `(r.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT')
-	or r.blocked_key is not null
-	or exists (select from refund f where f.reservation_id = r.id and f.state in ('REQUESTED', 'PENDING')))`
+// unsettled selects the reservations whose outcome at the provider is open: they are being confirmed, wait for a deposit, or have a
+// blocked key or a refund in progress.
+const unsettled = `
+	select r.id from reservation r where r.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT')
+	union all
+	select r.id from reservation r where r.blocked_key is not null
+	union all
+	select f.reservation_id from refund f where f.state in ('REQUESTED', 'PENDING')`
 
 // mayStillCharge is the condition that the attempt of reservation r with payment p is over here, but a slower request of the
 // same attempt may still reach the provider and charge. It ends when the provider is queried after the end of its payment
@@ -149,12 +152,7 @@ const maxWatch = 7 * 24 * time.Hour
 func Unsettled(ctx context.Context, q Querier, now time.Time, limit int) ([]booking.ReservationID, error) {
 	rows, err := q.Query(ctx, `
 		select p.reservation_id from payment p
-		where p.check_at <= $1 and p.reservation_id in (
-			select r.id from reservation r where r.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT')
-			union all
-			select r.id from reservation r where r.blocked_key is not null
-			union all
-			select f.reservation_id from refund f where f.state in ('REQUESTED', 'PENDING')
+		where p.check_at <= $1 and p.reservation_id in (`+unsettled+`
 			union all
 			select r.id from payment p join reservation r on r.id = p.reservation_id where `+mayStillCharge+`)
 		order by p.check_at limit $2`, now, limit, now.Add(-maxWatch))
