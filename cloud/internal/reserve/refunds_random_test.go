@@ -65,6 +65,9 @@ func refundAtRandom(t *testing.T, seed uint64, n int) {
 	s.Provider.Advance(slowTransfer)
 	s.eventually(t, "no refund is open", func() bool {
 		for _, r := range played { // jobs run by the real time, which the clock of the test has left behind
+			if r.id == 0 {
+				continue // nothing was bought
+			}
 			if err := service.Settle(s.ctx, booking.ReservationID(r.id)); err != nil && !possible(err) {
 				t.Fatal(err)
 			}
