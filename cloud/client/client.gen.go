@@ -4351,14 +4351,14 @@ type ClientInterface interface {
 	// Corresponds with DELETE /v2/admin/branches/{branch}/rooms/{room} (the `DeleteRoom` operationId).
 	DeleteRoom(ctx context.Context, branch BranchCode, room string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ChangeRoomWithBody Change machine, grade, prices and turnover of a room. An unknown number creates the room.
+	// ChangeRoomWithBody Change machine, grade, prices and turnover of a room. An absent field is unchanged. An unknown number creates the room.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room} (the `ChangeRoom` operationId).
 	ChangeRoomWithBody(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ChangeRoom Change machine, grade, prices and turnover of a room. An unknown number creates the room.
+	// ChangeRoom Change machine, grade, prices and turnover of a room. An absent field is unchanged. An unknown number creates the room.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6699,7 +6699,7 @@ func (c *Client) DeleteRoom(ctx context.Context, branch BranchCode, room string,
 	return c.Client.Do(req)
 }
 
-// ChangeRoomWithBody Change machine, grade, prices and turnover of a room. An unknown number creates the room.
+// ChangeRoomWithBody Change machine, grade, prices and turnover of a room. An absent field is unchanged. An unknown number creates the room.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6716,7 +6716,7 @@ func (c *Client) ChangeRoomWithBody(ctx context.Context, branch BranchCode, room
 	return c.Client.Do(req)
 }
 
-// ChangeRoom Change machine, grade, prices and turnover of a room. An unknown number creates the room.
+// ChangeRoom Change machine, grade, prices and turnover of a room. An absent field is unchanged. An unknown number creates the room.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -17112,14 +17112,14 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with DELETE /v2/admin/branches/{branch}/rooms/{room} (the `DeleteRoom` operationId).
 	DeleteRoomWithResponse(ctx context.Context, branch BranchCode, room string, reqEditors ...RequestEditorFn) (*DeleteRoomResponse, error)
 
-	// ChangeRoomWithBodyWithResponse Change machine, grade, prices and turnover of a room. An unknown number creates the room.
+	// ChangeRoomWithBodyWithResponse Change machine, grade, prices and turnover of a room. An absent field is unchanged. An unknown number creates the room.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v2/admin/branches/{branch}/rooms/{room} (the `ChangeRoom` operationId).
 	ChangeRoomWithBodyWithResponse(ctx context.Context, branch BranchCode, room string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeRoomResponse, error)
 
-	// ChangeRoomWithResponse Change machine, grade, prices and turnover of a room. An unknown number creates the room.
+	// ChangeRoomWithResponse Change machine, grade, prices and turnover of a room. An absent field is unchanged. An unknown number creates the room.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -23213,7 +23213,7 @@ func (c *ClientWithResponses) DeleteRoomWithResponse(ctx context.Context, branch
 	return ParseDeleteRoomResponse(rsp)
 }
 
-// ChangeRoomWithBodyWithResponse Change machine, grade, prices and turnover of a room. An unknown number creates the room.
+// ChangeRoomWithBodyWithResponse Change machine, grade, prices and turnover of a room. An absent field is unchanged. An unknown number creates the room.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23226,7 +23226,7 @@ func (c *ClientWithResponses) ChangeRoomWithBodyWithResponse(ctx context.Context
 	return ParseChangeRoomResponse(rsp)
 }
 
-// ChangeRoomWithResponse Change machine, grade, prices and turnover of a room. An unknown number creates the room.
+// ChangeRoomWithResponse Change machine, grade, prices and turnover of a room. An absent field is unchanged. An unknown number creates the room.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "c4c208fdf103d13a770b3f05659ccc53e19d170dc2c769ff1a02ca69aca19632"
+const Contract = "68e7bbc5dbcc5f58d202b0ebf7edee6c09712843ee1d4cda26c353c4e181d1cb"

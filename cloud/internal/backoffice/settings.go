@@ -147,16 +147,17 @@ func (e *TurnoverConflict) Error() string {
 	return fmt.Sprintf("backoffice: %d reservations lie closer together than the turnover", len(e.Conflicts))
 }
 
-// ChangeRoom stores machine, grade, prices, turnover and the lock of a room. A number that does not exist adds a room,
-// disabled. It returns a [booking.InvalidError] or a *TurnoverConflict.
+// ChangeRoom stores machine, grade, prices, turnover and the lock of a room of a branch. A number that does not exist adds a
+// room, disabled. It returns a [booking.InvalidError], a *TurnoverConflict, or ErrChanged if the room has changed since the branch was read.
 func (s *Service) ChangeRoom(ctx context.Context, branch booking.Branch, c RoomChange, by string) error {
 	if err := c.Room.Validate(); err != nil {
 		return err
 	}
 	entry := audit.Entry{Actor: by, Branch: branch.Code, Action: "room.change", Target: roomTarget(branch, c.No)}
 	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		if old, exists := branch.Room(c.No); exists {
-			if err := postgres.LockRooms(ctx, tx, old.ID); err != nil {
+		read, exists := branch.Room(c.No)
+		if exists {
+			if err := postgres.LockRooms(ctx, tx, read.ID); err != nil {
 				return err
 			}
 		}
@@ -164,7 +165,10 @@ func (s *Service) ChangeRoom(ctx context.Context, branch booking.Branch, c RoomC
 		if err != nil {
 			return err
 		}
-		old, exists := before.Room(c.No)
+		old, found := before.Room(c.No)
+		if found != exists || exists && len(roomChanges(old, true, read)) > 0 {
+			return ErrChanged
+		}
 		c.TurnoverMinutes = cmp.Or(c.TurnoverMinutes, old.TurnoverMinutes, int(booking.Margin/time.Minute))
 		c.Enabled, c.Lock = exists && old.Enabled, nextLock(old, exists, c.NoLock)
 		if exists && old.Lock == booking.LockNone && c.Lock != booking.LockNone && old.Enabled {

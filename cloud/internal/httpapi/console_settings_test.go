@@ -55,7 +55,7 @@ func TestSettingsInTheConsole(t *testing.T) {
 
 	// Prices, and a new room.
 	price := func(room string, body map[string]any) servicetest.Answer { return hq.Put(branch+"rooms/"+room, body) }
-	price("1", map[string]any{"machine": "새 베드", "grade": "Stella", "min60": 50000}).OK(t)
+	price("1", map[string]any{"machine": "새 베드", "grade": "Stella", "min10": nil, "min30": nil, "min60": 50000}).OK(t)
 	price("9", map[string]any{"machine": "큰 베드", "min30": 9000}).OK(t)
 	var look v2
 	hq.Get("/v2/branches/hongdae/reservations?"+dayOf(wednesday, 1)).OK(t).Into(t, &look)

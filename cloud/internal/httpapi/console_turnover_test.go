@@ -3,6 +3,8 @@ package httpapi_test
 import (
 	"net/http"
 	"slices"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,7 +42,7 @@ func TestTurnover(t *testing.T) {
 	turnover(30).OK(t)
 	equal(t, "margins of the turnover", margins(), around(30))
 	turnover(nil).OK(t)
-	equal(t, "an omitted turnover", margins(), around(30))
+	equal(t, "a turnover of null", margins(), around(30))
 	var settings struct {
 		Rooms []struct {
 			RoomNo          string `json:"roomNo"`
@@ -71,4 +73,63 @@ func TestTurnover(t *testing.T) {
 	}
 	turnover(10).OK(t)
 	hold(-70*time.Minute, time.Hour).OK(t)
+}
+
+// TestRoomKeepsAbsentFields: a change of one field of a room leaves the others as they are, also those that another request
+// changes at the same moment; null removes a price.
+func TestRoomKeepsAbsentFields(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	hq := s.Admin(t, "hq", "hq-demo")
+	const room = "/v2/admin/branches/gangnam/rooms/77"
+	type facts struct {
+		RoomNo, Machine, Grade string
+		Pricing                struct{ Min10, Min30, Min60 *int }
+		TurnoverMinutes        int
+		Lock                   string
+	}
+	stored := func() (found facts) {
+		var settings struct{ Rooms []facts }
+		hq.Get("/v2/admin/branches/gangnam/settings").OK(t).Into(t, &settings)
+		for _, r := range settings.Rooms {
+			if r.RoomNo == "77" {
+				found = r
+			}
+		}
+		return found
+	}
+	hq.Put(room, map[string]any{"machine": "A", "grade": "Gold", "min10": 1000, "min30": 2500, "min60": 4000, "turnoverMinutes": 30, "noLock": true}).OK(t)
+	want := stored()
+	for field, change := range map[string]func(){
+		"turnoverMinutes": func() { want.TurnoverMinutes = 20 },
+		"min60":           func() { want.Pricing.Min60 = new(5000) },
+		"machine":         func() { want.Machine = "B" },
+		"grade":           func() { want.Grade = "Stella" },
+	} {
+		change()
+		value := map[string]any{"turnoverMinutes": 20, "min60": 5000, "machine": "B", "grade": "Stella"}[field]
+		hq.Put(room, map[string]any{field: value}).OK(t)
+		equal(t, "after a change of "+field, stored(), want)
+	}
+	hq.Put(room, map[string]any{"min30": nil}).OK(t)
+	want.Pricing.Min30 = nil
+	equal(t, "without a price", stored(), want)
+
+	for n := range 10 {
+		bodies := []map[string]any{{"machine": strconv.Itoa(n)}, {"min10": 1000 * (n + 2)}}
+		answers := make([]servicetest.Answer, len(bodies))
+		var changes sync.WaitGroup
+		for i, body := range bodies {
+			changes.Go(func() { answers[i] = hq.Put(room, body) })
+		}
+		changes.Wait()
+		for i, set := range []func(){func() { want.Machine = strconv.Itoa(n) }, func() { want.Pricing.Min10 = new(1000 * (n + 2)) }} {
+			if answers[i].HTTP == http.StatusConflict {
+				continue // the other one was first
+			}
+			answers[i].OK(t)
+			set()
+		}
+		equal(t, "after two changes at once", stored(), want)
+	}
 }

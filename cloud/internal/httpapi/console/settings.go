@@ -338,8 +338,8 @@ func pathRoom(r *http.Request) (int, error) {
 	return no, nil
 }
 
-// ChangeRoom is PUT /v2/admin/branches/{branch}/rooms/{room}: machine, grade, prices and whether the room has a lock. A new
-// number adds a room, disabled.
+// ChangeRoom is PUT /v2/admin/branches/{branch}/rooms/{room}: machine, grade, prices, turnover and whether the room has a lock.
+// An absent field of an existing room is unchanged. A new number adds a room, disabled.
 func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -349,15 +349,19 @@ func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var body struct {
-		Machine *string `json:"machine"`
-		Grade   *string `json:"grade"`
-		Min10   *int    `json:"min10"`
-		Min30   *int    `json:"min30"`
-		Min60   *int    `json:"min60"`
-		NoLock  bool    `json:"noLock"`
+	old, _ := branch.Room(no)
+	body := struct {
+		Machine *string        `json:"machine"`
+		Grade   *booking.Grade `json:"grade"`
+		Min10   *int           `json:"min10"`
+		Min30   *int           `json:"min30"`
+		Min60   *int           `json:"min60"`
+		NoLock  bool           `json:"noLock"`
 
 		TurnoverMinutes *int `json:"turnoverMinutes"` // nil: unchanged
+	}{
+		&old.Machine, &old.Grade, clone(old.Price.Min10), clone(old.Price.Min30), clone(old.Price.Min60),
+		old.Lock == booking.LockNone, nil,
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -367,7 +371,7 @@ func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if body.Grade != nil {
-		room.Grade = booking.Grade(*body.Grade)
+		room.Grade = *body.Grade
 	}
 	if body.TurnoverMinutes != nil {
 		if room.TurnoverMinutes = *body.TurnoverMinutes; room.TurnoverMinutes == 0 {
@@ -382,6 +386,14 @@ func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return wire.WriteData(w, nil)
+}
+
+// clone returns a copy of a price that a request may overwrite. nil: not sold.
+func clone(price *int) *int {
+	if price == nil {
+		return nil
+	}
+	return new(*price)
 }
 
 // DeleteRoom is DELETE /v2/admin/branches/{branch}/rooms/{room}: a disabled room that was never reserved.
