@@ -866,9 +866,9 @@ type Confirmed struct {
 	MobileNum     string `json:"mobileNum"`
 	PaymentMethod string `json:"paymentMethod"`
 
-	// RefundableDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
-	RefundableDateTime Mark       `json:"refundableDateTime"`
-	RoomNo             RoomNumber `json:"roomNo"`
+	// RefundableDateTime YYYYMMDDHHmm, local to the branch.
+	RefundableDateTime LocalMinute `json:"refundableDateTime"`
+	RoomNo             RoomNumber  `json:"roomNo"`
 
 	// StartDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	StartDateTime               Mark           `json:"startDateTime"`
@@ -1516,6 +1516,9 @@ type ListingRequest struct {
 
 // LocalDateTime ISO 8601 local date-time.
 type LocalDateTime = string
+
+// LocalMinute YYYYMMDDHHmm, local to the branch.
+type LocalMinute = string
 
 // Location Degrees (WGS 84).
 type Location struct {
@@ -2185,11 +2188,12 @@ type Receipt struct {
 	Photo *RoomPhoto `json:"photo"`
 
 	// ReceiptURL The payment provider's receipt.
-	ReceiptURL *string `json:"receiptUrl"`
+	ReceiptURL       *string       `json:"receiptUrl"`
+	RefundPolicyText BilingualText `json:"refundPolicyText"`
 
-	// RefundableDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
-	RefundableDateTime Mark       `json:"refundableDateTime"`
-	RoomNo             RoomNumber `json:"roomNo"`
+	// RefundableDateTime YYYYMMDDHHmm, local to the branch.
+	RefundableDateTime LocalMinute `json:"refundableDateTime"`
+	RoomNo             RoomNumber  `json:"roomNo"`
 
 	// StartDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	StartDateTime               Mark           `json:"startDateTime"`

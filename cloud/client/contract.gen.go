@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "68e7bbc5dbcc5f58d202b0ebf7edee6c09712843ee1d4cda26c353c4e181d1cb"
+const Contract = "400c7a2b21d686b16e142fe36bf9c11d25bcecca023e4d98c32565203c8b1df1"

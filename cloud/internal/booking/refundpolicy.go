@@ -43,6 +43,16 @@ func (p RefundPolicy) Percent(start, now time.Time) int {
 	return 0
 }
 
+// RefundableUntil returns the last moment at which a cancellation returns money, or the zero time if none does.
+func (p RefundPolicy) RefundableUntil(start time.Time) (until time.Time) {
+	for _, tier := range p.OrDefault() {
+		if tier.Percent > 0 {
+			until = start.Add(-time.Duration(tier.UntilMinutesBefore) * time.Minute)
+		}
+	}
+	return until
+}
+
 // Refund returns the won of a balance that a cancellation at now returns, rounded down.
 func (p RefundPolicy) Refund(balance int, start, now time.Time) int {
 	return int(int64(balance) * int64(p.Percent(start, now)) / 100)

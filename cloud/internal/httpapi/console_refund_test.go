@@ -96,8 +96,20 @@ func TestRefundPolicyInTheSettings(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	c := s.Client(t)
-	confirm := order(t, s, c, 1, slot(s, 3*time.Hour), time.Hour, 30000, "카드")
+	start := slot(s, 3*time.Hour)
+	confirm := order(t, s, c, 1, start, time.Hour, 30000, "카드")
 	c.Post("/payment/confirm", confirm).OK(t)
+	settings["revision"] = settings["revision"].(float64) + 1
+	settings["refundPolicy"] = []any{tier(24*60, 0)}
+	hq.Put(settingsPath, settings).OK(t) // too late for this purchase
+	var receipt struct {
+		RefundableDateTime string
+		RefundPolicyText   struct{ Ko, En string }
+	}
+	c.Get("/v2/receipt").OK(t).Into(t, &receipt)
+	if until := wire(start.Add(-time.Hour)); receipt.RefundableDateTime != until || receipt.RefundPolicyText != branches.Branches[0].RefundPolicyText {
+		t.Errorf("receipt: %+v, want %s and %+v", receipt, until, branches.Branches[0].RefundPolicyText)
+	}
 	customer := login(t, s, "01012345678", 1)
 	id := live(t, s, 1)
 	var quote struct{ Amount, Percent int }

@@ -237,12 +237,13 @@ func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
 
 		Photo       *wirePhoto          `json:"photo"`
 		CashReceipt *wire.IssuedReceipt `json:"cashReceipt,omitempty"`
+		Refund      refundText          `json:"refundPolicyText"`
 	}{
 		confirmed: wireConfirmed(receipt), Status: wireStatus(receipt.Reservation), Price: receipt.Amount,
 		DoorlockKey: wire.Nullable(receipt.DoorlockKey), KeyLink: a.keyLink(receipt.DoorlockKey),
 		ReceiptURL: wire.Nullable(receipt.Payment.ReceiptURL), CashReceipt: cashReceipt(receipt),
 		KeyMessage: wire.Nullable(keyMessages[delivery.KeyMessage]), Correctable: delivery.Correctable,
-		Photo: nullablePhoto(cover),
+		Photo: nullablePhoto(cover), Refund: toRefundText(receipt.Policy),
 	}
 	answer.ofExtension(receipt.Reservation)
 	return wire.WriteData(w, answer)

@@ -200,7 +200,7 @@ func wireConfirmed(receipt reserve.Receipt) confirmed {
 	c := confirmed{
 		Branch: receipt.Branch.Code, RoomNo: strconv.Itoa(receipt.RoomNo),
 		StartDateTime: wire.Minute(receipt.Start, zone), EndDateTime: wire.StoredEnd(receipt.Interval, zone),
-		RefundableDateTime: wire.Minute(receipt.RefundDeadline(), zone),
+		RefundableDateTime: wire.Minute(receipt.RefundableUntil(), zone),
 		MobileNum:          receipt.Mobile, Email: wire.Nullable(receipt.Email), PaymentMethod: string(receipt.Method),
 	}
 	if account := receipt.Payment.Account; receipt.Method == booking.VirtualAccount {

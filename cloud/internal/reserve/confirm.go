@@ -30,6 +30,15 @@ type Receipt struct {
 	booking.Reservation
 	Payment money.Payment
 	Cash    money.CashReceipt // zero: none is wanted
+	Policy  booking.RefundPolicy
+}
+
+// RefundableUntil returns the last moment at which a cancellation by the customer returns money. If none does, it is the time of the hold.
+func (r Receipt) RefundableUntil() time.Time {
+	if until := r.Policy.RefundableUntil(r.Start); !until.IsZero() {
+		return until
+	}
+	return r.CreatedAt
 }
 
 // watchdogDelay is how long only the process that began an attempt may send its request. After that, the sweep looks up the
@@ -408,5 +417,14 @@ func (s *Service) withPayment(ctx context.Context, r booking.Reservation) (Recei
 		return Receipt{}, err
 	}
 	cash, err := postgres.CashReceiptsOf(ctx, s.DB.Pool, r.ID)
-	return Receipt{branch, r, p, cash[r.ID]}, err
+	if err != nil {
+		return Receipt{}, fmt.Errorf("cash receipt of reservation %d: %w", r.ID, err)
+	}
+	policy := branch.RefundPolicy
+	if !r.PaidAt.IsZero() { // fixed then
+		if policy, err = postgres.RefundPolicyOf(ctx, s.DB.Pool, r.ID); err != nil {
+			return Receipt{}, fmt.Errorf("refund policy of reservation %d: %w", r.ID, err)
+		}
+	}
+	return Receipt{branch, r, p, cash[r.ID], policy}, nil
 }

@@ -16,7 +16,7 @@ const (
 	historySpan  = 366 * 24 * time.Hour
 )
 
-// History returns a customer's payments, newest first.
+// History returns a customer's payments without their refund policies, newest first.
 func (s *Service) History(ctx context.Context, loginType booking.LoginType, loginID string) ([]Receipt, error) {
 	list, err := postgres.PaidBy(ctx, s.DB.Pool, loginType, loginID, s.now().Add(-historySpan), historyLimit)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Service) History(ctx context.Context, loginType booking.LoginType, logi
 		if r.DoorlockKey, err = s.keyOf(r); err != nil {
 			return nil, err
 		}
-		receipts[i] = Receipt{branch, r, payments[r.ID], cash[r.ID]}
+		receipts[i] = Receipt{Branch: branch, Reservation: r, Payment: payments[r.ID], Cash: cash[r.ID]}
 	}
 	return receipts, nil
 }

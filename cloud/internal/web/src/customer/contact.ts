@@ -1,6 +1,6 @@
 // The contact of the guest, while the room is held.
 
-import { inZone, parseMinute, parseStoredEnd } from "../booking/time";
+import { parseMinute, parseStoredEnd } from "../booking/time";
 import { ApiError } from "../core/api";
 import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
@@ -18,6 +18,7 @@ import { seller } from "./seller";
 import {
   type Branch,
   branchName,
+  canCancel,
   getBranches,
   getHold,
   getReceipt,
@@ -229,14 +230,9 @@ export function whatIsHeld({ hold, branch }: Held): Child {
   );
 }
 
-const refundLead = 30; // minutes before the start
-
 /** Until when the purchase can be cancelled, in one sentence. */
-export function refundNote({ hold, branch }: Held): Child {
-  const start = parseMinute(hold.startDateTime);
-  const deadline = start - refundLead;
-  return deadline > inZone(branch.timeZone) ? note(refundText(branch), "good") : note(t("refundGone"), "warn");
-}
+export const refundNote = ({ hold, branch }: Held): Child =>
+  canCancel(parseMinute(hold.startDateTime), branch) ? note(refundText(branch), "good") : note(t("refundGone"), "warn");
 
 function form(held: Held, { over, check }: Guard): Child {
   const p = purchase();

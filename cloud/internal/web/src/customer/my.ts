@@ -12,7 +12,16 @@ import { receiptStatus } from "./cash-receipt";
 import { beginExchange } from "./exchange";
 import { dueOf } from "./receipt";
 import { button, facts, fetched, heading, link } from "./screen";
-import { type Branch, branchName, getBranches, getKeys, getMine, logout, type PaymentRecord } from "./service";
+import {
+  type Branch,
+  branchName,
+  canCancel,
+  getBranches,
+  getKeys,
+  getMine,
+  logout,
+  type PaymentRecord,
+} from "./service";
 import { dateText, t, timesText, won } from "./text";
 
 export interface Mine {
@@ -146,9 +155,7 @@ function deposit(m: Mine): Child {
   ];
 }
 
-const refundLead = 30; // minutes before the start
-
-export const cancelable = (m: Mine): boolean => startOf(m) - refundLead >= inZone(m.branch.timeZone);
+export const cancelable = (m: Mine): boolean => canCancel(startOf(m), m.branch);
 
 const cancelLink = (m: Mine): Child =>
   cancelable(m) ? link(t("cancel"), `/my/${m.record.id}/cancel`) : h("p", { class: "dim" }, t("notCancelable"));

@@ -1,6 +1,6 @@
 // The receipt of a purchase. For a virtual account it shows where to transfer the money until the deposit has arrived.
 
-import { clockOf, inZone, type Minute, parseMinute, parseStoredEnd } from "../booking/time";
+import { clockOf, type Minute, parseMinute, parseStoredEnd } from "../booking/time";
 import { ApiError } from "../core/api";
 import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
@@ -19,11 +19,13 @@ import {
   type Branch,
   branchName,
   type Confirmed,
+  canCancel,
   correctNumber,
   getBranch,
   getBranches,
   getReceipt,
   type Receipt,
+  refundText,
 } from "./service";
 import { cover } from "./showcase";
 import { dateText, t, timesText, won } from "./text";
@@ -123,6 +125,7 @@ async function elsewhere(): Promise<Found | null> {
           keyMessage: null,
           correctable: false,
           photo: null,
+          refundPolicyText: branch.refundPolicyText,
         },
       }
     : null;
@@ -175,16 +178,13 @@ const masked = (number: string): string => number.replace(/\d(?=(?:\D*\d){4})/g,
 
 function done(shown: Readable<Found>, refresh: () => Promise<unknown>): Child {
   const { receipt: r, branch } = shown.peek();
-  const deadline = parseMinute(r.refundableDateTime);
   return [
     sign(check(), "good"),
     heading(t("doneTitle"), () => deliveryText(shown().receipt)),
     r.correctable ? correction(shown, refresh) : null,
     cover(r.photo ?? undefined, true),
     facts(whatWasBought(shown.peek())),
-    deadline >= inZone(branch.timeZone)
-      ? note(t("refundDeadline", { time: `${dateText(deadline)} ${clockOf(deadline)}` }), "good")
-      : note(t("refundOver")),
+    canCancel(parseMinute(r.startDateTime), branch) ? note(refundText(r), "good") : note(t("refundOver")),
     h("p", { class: "dim" }, t("unlockNote")),
     arrival(branch.branch),
     match(() => shown().receipt.keyLink, keyLinks),

@@ -1,7 +1,7 @@
 // Typed calls of the endpoints that the customers' screens use.
 
 import { Availability, type Lookup } from "../booking/slots";
-import { dateOf, day, type Minute, parseDate, parseStoredEnd, wire } from "../booking/time";
+import { dateOf, day, inZone, type Minute, parseDate, parseStoredEnd, wire } from "../booking/time";
 import { api } from "../core/api";
 import { dropCarried } from "../core/carried";
 import type { Schemas } from "../core/interface";
@@ -169,6 +169,12 @@ export const enterRefundAccount = (token: string, account: Schemas["RefundAccoun
 /** The refund policy of a branch in one sentence: the same before the payment and at the cancellation. */
 export const refundText = (b: { refundPolicyText: Schemas["BilingualText"] }): string =>
   b.refundPolicyText[english() ? "en" : "ko"];
+
+const refundLead = 30; // minutes before the start
+
+/** Whether the guest can still cancel a stay that starts then. */
+export const canCancel = (start: Minute, branch: { timeZone: string }): boolean =>
+  start - refundLead >= inZone(branch.timeZone);
 
 export type Quote = Schemas["RefundQuote"];
 

@@ -13,7 +13,7 @@ import { missing } from "./missing";
 import { begin, giveUp } from "./purchase";
 import { actions, alert, button, explain, facts, fetched, heading, link, note, notice } from "./screen";
 import { seller } from "./seller";
-import { type Branch, branchName, getBranch, getDay, refundText } from "./service";
+import { type Branch, branchName, canCancel, getBranch, getDay, refundText } from "./service";
 import { dateText, span, t, timesText, won } from "./text";
 
 interface Offer {
@@ -60,8 +60,6 @@ function interval(date: string, times: string): [Minute, Minute] {
   return [start, end > start ? end : end + day];
 }
 
-const refundLead = 30; // minutes before the start
-
 function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: string, moved: () => void): Child {
   const price = lines.reduce((sum, line) => sum + line.won, 0);
   const stay = exchanging(o.branch.branch);
@@ -84,8 +82,6 @@ function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: stri
       else problem.set(explain(error));
     }
   };
-  const deadline = o.start - refundLead;
-  const refundable = deadline > inZone(o.branch.timeZone);
   return [
     heading(t(stay ? "exchangeTitle" : "summaryTitle")),
     exchangeNote(o.branch.branch),
@@ -106,7 +102,7 @@ function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: stri
     ),
     stay ? note(exchangePrice(stay, price), "good") : null,
     account?.view ?? null,
-    refundable ? note(refundText(o.branch), "good") : note(t("refundGone"), "warn"),
+    canCancel(o.start, o.branch) ? note(refundText(o.branch), "good") : note(t("refundGone"), "warn"),
     runningNote(o),
     h("p", { class: "dim" }, t("unlockNote")),
     alert(() => (problem() ? note(problem(), "warn") : null)),

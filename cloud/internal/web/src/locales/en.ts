@@ -225,7 +225,6 @@ export const en: Texts = {
   copyKey: "Copy key link",
   calendar: "Add to calendar",
   receipt: "Receipt",
-  refundDeadline: "Cancel until {time} for a full refund.",
   refundOver: "The start is less than 30 minutes away: it can no longer be cancelled or refunded.",
   waitTitle: "Transfer the amount to confirm",
   waitText: "This page updates as soon as your transfer arrives.",

@@ -222,7 +222,6 @@ export const ko = {
   copyKey: "열쇠 링크 복사",
   calendar: "캘린더에 추가",
   receipt: "영수증",
-  refundDeadline: "{time}까지 취소하면 전액 돌려드려요.",
   refundOver: "시작까지 30분이 남지 않아 취소⁠·⁠환불할 수 없어요.",
   waitTitle: "입금하면 예약이 확정돼요",
   waitText: "입금이 확인되면 이 화면이 바로 바뀌어요.",
