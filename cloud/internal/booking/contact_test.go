@@ -34,7 +34,9 @@ func TestNormalizePhone(t *testing.T) {
 		"＋８２　１０　１２３４　５６７８":                    "01012345678",
 		"\u202a010\u20111234\u20135678\u202c": "01012345678",
 		"82-2-123-4567":                       "021234567",
-		"+82 10 12":                           "01012", // typed so far, in a search
+		"82-504-1234-5678":                    "050412345678",
+		"82-5041-1234-56789":                  "825041123456789", // longer than any number in Korea
+		"+82 10 12":                           "01012",           // typed so far, in a search
 		"8210":                                "8210",
 		"8282-1234":                           "82821234",
 		"+1 212 555 0100":                     "12125550100",
@@ -46,6 +48,13 @@ func TestNormalizePhone(t *testing.T) {
 		if got := booking.NormalizePhone(number); got != want {
 			t.Errorf("%q is %q, want %q", number, got, want)
 		}
+	}
+}
+
+func TestFoldPhone(t *testing.T) {
+	t.Parallel()
+	if got, want := booking.FoldPhone("！０９～（）\u2212\u2013\u3000\u200e가"), "!09~()-- 가"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -158,3 +158,26 @@ func TestKoreanHoliday(t *testing.T) {
 		}
 	}
 }
+
+// TestBusinessDaysAfter counts from Korea's day, whatever the time, over weekends and public holidays.
+func TestBusinessDaysAfter(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		from string // in Seoul
+		n    int
+		want string // the first moment after the last day
+	}{
+		{"2026-11-25 15:00", 0, "2026-11-26 00:00"},
+		{"2026-11-25 15:00", 1, "2026-11-27 00:00"},
+		{"2026-11-25 23:59", 3, "2026-12-01 00:00"}, // Thursday, Friday, Monday
+		{"2026-11-26 00:00", 3, "2026-12-02 00:00"},
+		{"2026-11-28 12:00", 1, "2026-12-01 00:00"}, // a Saturday
+		{"2026-11-29 12:00", 1, "2026-12-01 00:00"}, // a Sunday
+		{"2026-09-23 12:00", 1, "2026-09-29 00:00"}, // three days of 추석 and a Sunday
+		{"2026-12-24 12:00", 1, "2026-12-29 00:00"}, // 성탄절 is a Friday
+	} {
+		if got := booking.BusinessDaysAfter(at(c.from, seoul), c.n); !got.Equal(at(c.want, seoul)) {
+			t.Errorf("%d business days after %s: %s, want %s", c.n, c.from, got.In(seoul), c.want)
+		}
+	}
+}

@@ -332,3 +332,103 @@ func taken(a, b booking.Interval, margin time.Duration) bool {
 		return slices.ContainsFunc(unselectable, slot.Equal)
 	})
 }
+
+// TestDivide: each part keeps its length, the last one takes up the difference, and no part is shorter than a slot.
+func TestDivide(t *testing.T) {
+	t.Parallel()
+	const m = time.Minute
+	for _, c := range []struct {
+		whole         time.Duration
+		lengths, want []time.Duration // no want: refused
+	}{
+		{60 * m, []time.Duration{60 * m}, []time.Duration{60 * m}},
+		{90 * m, []time.Duration{60 * m}, []time.Duration{90 * m}},
+		{90 * m, []time.Duration{60 * m, 30 * m}, []time.Duration{60 * m, 30 * m}},
+		{120 * m, []time.Duration{60 * m, 30 * m}, []time.Duration{60 * m, 60 * m}},
+		{70 * m, []time.Duration{60 * m, 30 * m}, []time.Duration{60 * m, 10 * m}},
+		{60 * m, []time.Duration{60 * m, 30 * m}, []time.Duration{50 * m, 10 * m}},
+		{60 * m, []time.Duration{60 * m, 30 * m, 10 * m}, []time.Duration{40 * m, 10 * m, 10 * m}},
+		{30 * m, []time.Duration{60 * m, 30 * m, 10 * m}, []time.Duration{10 * m, 10 * m, 10 * m}},
+		{20 * m, []time.Duration{60 * m, 30 * m, 10 * m}, nil},
+	} {
+		start := at("2026-11-28 10:00", seoul)
+		parts, ok := booking.Divide(booking.Interval{Start: start, End: start.Add(c.whole)}, c.lengths)
+		var lengths []time.Duration
+		for _, part := range parts {
+			if !part.Start.Equal(start) {
+				t.Errorf("%v into %v: a gap before %s", c.whole, c.lengths, part.Start)
+			}
+			lengths = append(lengths, part.Length())
+			start = part.End
+		}
+		if !slices.Equal(lengths, c.want) || ok != (c.want != nil) {
+			t.Errorf("%v into %v: %v, want %v", c.whole, c.lengths, lengths, c.want)
+		}
+	}
+}
+
+// TestMarks: the marks are those of the local clock, which in Kathmandu are not UTC's.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	kathmandu := zone("Asia/Kathmandu")
+	for _, c := range []struct{ now, last, next string }{
+		{"2026-11-28 10:00", "2026-11-28 10:00", "2026-11-28 10:10"},
+		{"2026-11-28 10:00:59", "2026-11-28 10:00", "2026-11-28 10:10"},
+		{"2026-11-28 10:09:59", "2026-11-28 10:00", "2026-11-28 10:10"},
+		{"2026-11-28 23:59", "2026-11-28 23:50", "2026-11-29 00:00"},
+	} {
+		for _, zone := range append(zones, kathmandu) {
+			now := at(c.now, zone).Add(time.Nanosecond).UTC()
+			if got := booking.LastMark(now, zone); !got.Equal(at(c.last, zone)) {
+				t.Errorf("%s in %s: last mark %s, want %s", c.now, zone, got, c.last)
+			}
+			if got := booking.NextMark(now, zone); !got.Equal(at(c.next, zone)) {
+				t.Errorf("%s in %s: next mark %s, want %s", c.now, zone, got, c.next)
+			}
+		}
+	}
+}
+
+// TestMarginsAreWholeSlots: a turnover of 15 minutes keeps two slots empty on both sides.
+func TestMarginsAreWholeSlots(t *testing.T) {
+	t.Parallel()
+	stay := span("2026-11-28 10:00", "2026-11-28 11:00", seoul)
+	for _, c := range []struct{ margin, empty time.Duration }{
+		{10 * time.Minute, 10 * time.Minute}, {11 * time.Minute, 20 * time.Minute}, {15 * time.Minute, 20 * time.Minute},
+		{20 * time.Minute, 20 * time.Minute}, {60 * time.Minute, 60 * time.Minute},
+	} {
+		before, after := stay.Margins(c.margin)
+		equal(t, c.margin.String()+" before", before, booking.Interval{Start: stay.Start.Add(-c.empty), End: stay.Start})
+		equal(t, c.margin.String()+" after", after, booking.Interval{Start: stay.End, End: stay.End.Add(c.empty)})
+	}
+}
+
+// TestLocalInterval reads clock times in a zone. On the night of 14 March 2027, clocks in New York go from 2:00 to 3:00.
+func TestLocalInterval(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		start, end string
+		want       error
+	}{
+		{"2027-03-14 01:00", "2027-03-14 01:50", nil},
+		{"2027-03-14 01:00", "2027-03-14 03:00", nil},
+		{"2027-03-14 01:50", "2027-03-14 02:10", booking.ErrNoLocalTime},
+		{"2027-03-14 02:30", "2027-03-14 03:30", booking.ErrNoLocalTime},
+		{"2027-03-14 01:00", "2027-03-14 01:05", booking.ErrOffGrid},
+	} {
+		local := booking.LocalInterval{Start: at(c.start, time.UTC), End: at(c.end, time.UTC)}
+		got, err := local.In(newYork)
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s to %s: %v, want %v", c.start, c.end, err, c.want)
+		}
+		if c.want == nil {
+			equal(t, c.start, got, span(c.start, c.end, newYork))
+		}
+	}
+}
+
+func TestLocalWindow(t *testing.T) {
+	t.Parallel()
+	window := booking.LocalWindow{Date: date("2026-11-28"), Hour: 22, Hours: 3}
+	equal(t, "the window", window.In(seoul), span("2026-11-28 22:00", "2026-11-29 01:00", seoul))
+}

@@ -1,7 +1,6 @@
 package booking_test
 
 import (
-	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -128,25 +127,31 @@ func TestPriceRulesWithOneList(t *testing.T) {
 	}
 }
 
-func TestPriceRulesAreChecked(t *testing.T) {
+// TestPriceSpans divides an evening at the times at which another price list applies.
+func TestPriceSpans(t *testing.T) {
 	t.Parallel()
-	fine := booking.PriceRule{From: always, Price: perHour(6000)}
-	for name, spoil := range map[string]func(*booking.PriceRule){
-		"no first day": func(p *booking.PriceRule) { p.From = booking.Date{} },
-		"no price":     func(p *booking.PriceRule) { p.Price = booking.Price{} },
-		"off the mark": func(p *booking.PriceRule) { p.Hours = &booking.ClockSpan{From: 5, To: 60} },
-		"a day twice":  func(p *booking.PriceRule) { p.Days = []time.Weekday{1, 1} },
-		"no weekday":   func(p *booking.PriceRule) { p.Days = []time.Weekday{7} },
-		"too cheap":    func(p *booking.PriceRule) { p.Price.Min10 = won(1) },
-	} {
-		rule := fine
-		spoil(&rule)
-		var invalid *booking.InvalidError
-		if err := (booking.Room{No: 1, PriceRules: []booking.PriceRule{fine, rule}}).Validate(); !errors.As(err, &invalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+	day, evening := booking.Price{Min60: won(5000)}, booking.Price{Min30: won(4000), Min60: won(7000)}
+	branch := booking.Branch{Zone: seoul}
+	room := booking.Room{Price: day, PriceRules: []booking.PriceRule{
+		{From: date("2026-12-01"), Hours: &booking.ClockSpan{From: 18 * 60, To: 19 * 60}, Price: evening},
+		{From: date("2026-12-01"), Hours: &booking.ClockSpan{From: 19 * 60, To: 20 * 60}, Price: evening},
+	}}
+	equal(t, "an evening", branch.PriceSpans(room, span("2026-12-01 17:40", "2026-12-01 20:10", seoul)), []booking.PriceSpan{
+		{Interval: span("2026-12-01 17:40", "2026-12-01 18:00", seoul), Price: day, Rule: -1},
+		{Interval: span("2026-12-01 18:00", "2026-12-01 19:00", seoul), Price: evening, Rule: 0},
+		{Interval: span("2026-12-01 19:00", "2026-12-01 20:00", seoul), Price: evening, Rule: 1},
+		{Interval: span("2026-12-01 20:00", "2026-12-01 20:10", seoul), Price: day, Rule: -1},
+	})
+	equal(t, "nothing", branch.PriceSpans(room, span("2026-12-01 18:00", "2026-12-01 18:00", seoul)), []booking.PriceSpan(nil))
+	if won, ok := branch.PriceOf(room, span("2026-12-01 18:00", "2026-12-01 18:00", seoul)); ok {
+		t.Errorf("a stay without a length costs %d", won)
 	}
-	if err := (booking.Room{No: 1, PriceRules: make([]booking.PriceRule, booking.MaxPriceRules+1)}).Validate(); err == nil {
-		t.Error("too many rules are accepted")
+	for _, c := range []struct {
+		price booking.Price
+		want  time.Duration
+	}{{day, time.Hour}, {evening, 30 * time.Minute}, {perHour(6000), 10 * time.Minute}, {booking.Price{}, 0}} {
+		if got := c.price.Shortest(); got != c.want {
+			t.Errorf("the shortest of %+v: %v, want %v", c.price, got, c.want)
+		}
 	}
 }

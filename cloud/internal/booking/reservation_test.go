@@ -214,3 +214,25 @@ func TestOccupies(t *testing.T) {
 		}
 	}
 }
+
+func TestHasKey(t *testing.T) {
+	t.Parallel()
+	for _, r := range []booking.Reservation{{SealedKey: "sealed"}, {DoorlockKey: "key"}, {SealedKey: "sealed", DoorlockKey: "key"}} {
+		if !r.HasKey() {
+			t.Errorf("%+v has a key", r)
+		}
+	}
+	if (booking.Reservation{}).HasKey() {
+		t.Error("a reservation without a key has one")
+	}
+}
+
+// TestRoomMargin: no turnover is shorter than the margin of all rooms.
+func TestRoomMargin(t *testing.T) {
+	t.Parallel()
+	for minutes, want := range map[int]time.Duration{0: booking.Margin, 5: booking.Margin, 10: booking.Margin, 25: 25 * time.Minute, 60: booking.MaxMargin} {
+		if got := (booking.Room{TurnoverMinutes: minutes}).Margin(); got != want {
+			t.Errorf("%d minutes: %v, want %v", minutes, got, want)
+		}
+	}
+}

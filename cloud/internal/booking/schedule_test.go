@@ -241,46 +241,6 @@ func TestClosedDayIsClosedAllDay(t *testing.T) {
 	}
 }
 
-func TestScheduleValidate(t *testing.T) {
-	t.Parallel()
-	day := func(open, breaks []booking.ClockSpan) booking.Schedule {
-		var s booking.Schedule
-		s.Week[time.Sunday] = booking.Day{Open: open, Breaks: breaks}
-		return s
-	}
-	open := func(from, to int) booking.Schedule { return day([]booking.ClockSpan{{From: from, To: to}}, nil) }
-	// Sunday runs past midnight; Monday begins at a given minute.
-	overnight := func(from, to, next int) booking.Schedule {
-		s := open(from, to)
-		s.Week[time.Monday].Open = []booking.ClockSpan{{From: next, To: 1080}}
-		return s
-	}
-	closure := func(from, to string) booking.Schedule {
-		return booking.Schedule{Closures: []booking.Closure{{From: date(from), To: date(to)}}}
-	}
-	for _, s := range []booking.Schedule{
-		{}, hongdae(), nights(), open(0, 1440), open(0, 10), open(1430, 2870), closure("2026-11-21", "2026-11-21"),
-		overnight(1080, 1560, 120), day([]booking.ClockSpan{{From: 700, To: 800}, {From: 600, To: 700}}, nil),
-	} {
-		if err := s.Validate(); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, s := range []booking.Schedule{
-		open(600, 600), open(600, 590), open(-10, 600), open(1440, 1500), open(0, 1450), open(605, 660), open(600, 665),
-		day(nil, []booking.ClockSpan{{From: 900, To: 905}}),
-		day([]booking.ClockSpan{{From: 0, To: 600}, {From: 700, To: 600}}, nil),
-		closure("2026-11-21", "2026-11-20"),
-		day([]booking.ClockSpan{{From: 600, To: 700}, {From: 690, To: 800}}, nil),
-		day(nil, []booking.ClockSpan{{From: 1430, To: 1450}, {From: 0, To: 20}, {From: 10, To: 30}}),
-		overnight(1200, 1560, 60),
-	} {
-		if err := s.Validate(); !errors.Is(err, booking.ErrInvalid) {
-			t.Errorf("%+v: %v", s, err)
-		}
-	}
-}
-
 var anySpan = rapid.Custom(func(t *rapid.T) booking.ClockSpan {
 	from := rapid.IntRange(0, 143).Draw(t, "from")
 	return booking.ClockSpan{From: 10 * from, To: 10 * (from + rapid.IntRange(1, 144).Draw(t, "slots"))}
