@@ -19,24 +19,37 @@ var sendLease = failpoint.Shorten(time.Minute)
 // send makes one attempt to send a message. The attempt is stored first, and after a crash or a lost answer the provider is
 // asked about its outcome: so a guest receives a message at least once where the provider keeps records, and at most twice.
 func (s *Service) send(ctx context.Context, id int64) error {
-	m, err := s.DB.ClaimMessage(ctx, id, s.DB.Now(), sendLease)
-	if errors.Is(err, booking.ErrNoMessage) {
-		return nil // sent, or claimed by another worker
+	for id != 0 {
+		m, err := s.DB.ClaimMessage(ctx, id, s.DB.Now(), sendLease)
+		if errors.Is(err, booking.ErrNoMessage) {
+			return nil // sent, claimed by another worker, or waiting for an earlier one, whose sender sends it next
+		}
+		if err != nil {
+			return err
+		}
+		failpoint.Hit("message.claimed")
+		if err := s.attempt(ctx, m); err != nil || m.Reservation == 0 {
+			return err
+		}
+		if id, err = postgres.NextMessage(ctx, s.DB.Pool, m, s.DB.Now()); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	failpoint.Hit("message.claimed")
-	due, err := postgres.StillDue(ctx, s.DB.Pool, m, s.DB.Now())
+	return nil
+}
+
+// attempt makes one attempt to send a claimed message and stores its outcome.
+func (s *Service) attempt(ctx context.Context, m booking.Message) error {
+	due, err := postgres.StillDue(ctx, s.DB.Pool, m, notify.KeyTemplates(), notify.ReplacingTemplates(), s.DB.Now())
 	if err != nil {
 		return err
 	}
 	if !due {
-		return postgres.MarkMessageFailed(ctx, s.DB.Pool, id, "no longer due", m.Doubtful, time.Time{})
+		return postgres.MarkMessageFailed(ctx, s.DB.Pool, m.ID, "no longer due", m.Doubtful, time.Time{})
 	}
 	variables, err := s.Queue.Variables(m)
 	if err != nil {
-		return errors.Join(err, postgres.MarkMessageFailed(ctx, s.DB.Pool, id, "variables cannot be opened", m.Doubtful, time.Time{}))
+		return errors.Join(err, postgres.MarkMessageFailed(ctx, s.DB.Pool, m.ID, "variables cannot be opened", m.Doubtful, time.Time{}))
 	}
 	message := notify.Message{
 		ID: fmt.Sprintf("yeolda-%d", m.ID), Template: notify.Template(m.Template), Language: notify.Language(m.Language),
@@ -52,14 +65,14 @@ func (s *Service) send(ctx context.Context, id int64) error {
 	receipt, err := s.Sender.Send(ctx, message)
 	failpoint.Hit("message.sent")
 	if err == nil {
-		return s.DB.MarkMessageSent(ctx, id, string(receipt.Channel), receipt.ProviderID, s.DB.Now())
+		return s.DB.MarkMessageSent(ctx, m.ID, string(receipt.Channel), receipt.ProviderID, s.DB.Now())
 	}
-	s.Log.WarnContext(ctx, "message not sent", "message", id, "template", m.Template, "attempt", m.Attempt, "error", err)
+	s.Log.WarnContext(ctx, "message not sent", "message", m.ID, "template", m.Template, "attempt", m.Attempt, "error", err)
 	class := notify.ClassOf(err)
 	if class != notify.Unknown {
 		doubtful--
 	}
-	return postgres.MarkMessageFailed(ctx, s.DB.Pool, id, err.Error(), doubtful, s.retryAt(m, class))
+	return postgres.MarkMessageFailed(ctx, s.DB.Pool, m.ID, err.Error(), doubtful, s.retryAt(m, class))
 }
 
 // maxDoubtful is the maximum number of attempts that may have reached the recipient.

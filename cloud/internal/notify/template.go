@@ -143,6 +143,11 @@ var keyTemplates = sync.OnceValue(func() (list []string) {
 // KeyTemplates returns the templates of the messages that carry a key.
 func KeyTemplates() []string { return keyTemplates() }
 
+// ReplacingTemplates returns the templates of the messages after which the key or the time of an earlier one is wrong.
+func ReplacingTemplates() []string {
+	return []string{string(KeyChanged), string(ReservationMoved), string(StayExtended)}
+}
+
 // Variables returns the variables that a message of this template requires, sorted; nil if the template does not
 // exist.
 func (t Template) Variables() []string {

@@ -47,7 +47,8 @@ const MaxMessageAttempts = 8
 // the state SENDING; after the lease the message can be claimed again. Until its outcome is known, the first attempt counts
 // as one that may have reached the recipient; later ones count from [DoubtMessage] on. Doubtful of the returned message is
 // the number of earlier attempts that may have. A message whose row is locked by another transaction is not claimed; the sweep
-// finds it.
+// finds it. Neither is one while an earlier message about its reservation is due or being sent: the last message that a
+// guest receives is the latest one, and its key opens the doors.
 //
 // Concurrent claims are one statement. BenchmarkMessages: 64 senders change the database 0.1 times for each message instead of twice.
 func (db *DB) ClaimMessage(ctx context.Context, id int64, now time.Time, lease time.Duration) (booking.Message, error) {
@@ -77,7 +78,10 @@ func (db *DB) claimMessages(ctx context.Context, claims []messageClaim) ([]booki
 		with due as (
 			select m.id, m.doubtful, c.until
 			from unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[]) as c (id, now, until) join message m on m.id = c.id
-			where m.state in ('QUEUED', 'SENDING') and m.next_at <= c.now for update of m skip locked)
+			where m.state in ('QUEUED', 'SENDING') and m.next_at <= c.now and not exists (
+				select from message e where e.reservation_id = m.reservation_id and e.id < m.id
+				   and (e.state = 'SENDING' or e.state = 'QUEUED' and e.next_at <= c.now))
+			for update of m skip locked)
 		update message m set state = 'SENDING', attempt = attempt + 1, doubtful = greatest(m.doubtful, 1), next_at = due.until
 		from due where m.id = due.id
 		returning m.id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, medium, variables,
@@ -131,6 +135,14 @@ func MarkMessageFailed(ctx context.Context, q Querier, id int64, why string, dou
 		       state = case when $3::timestamptz is null then 'FAILED' else 'QUEUED' end
 		where id = $1`, id, why, null(retryAt), doubtful)
 	return err
+}
+
+// NextMessage returns the message about a reservation that waited for another one, or 0 if none did.
+func NextMessage(ctx context.Context, q Querier, sent booking.Message, now time.Time) (id int64, err error) {
+	err = q.QueryRow(ctx, `
+		select coalesce(min(id), 0) from message where reservation_id = $1 and id > $2 and state = 'QUEUED' and next_at <= $3`,
+		null(sent.Reservation), sent.ID, now).Scan(&id)
+	return id, err
 }
 
 // CountMessages returns the number of messages about a reservation.

@@ -74,10 +74,19 @@ func ClaimStayMessages(ctx context.Context, tx pgx.Tx, m StayMessage, now time.T
 
 // StillDue reports whether a message may be sent at now. One about a stay may not if the stay was cancelled, moved or extended
 // since it was queued, if its time has passed, or if a later one of its kind replaces it, as the one with another PIN does.
-func StillDue(ctx context.Context, q Querier, m booking.Message, now time.Time) (due bool, err error) {
+// One with a key that could not be sent at first may not if the reservation was canceled, or if a message with one of the
+// templates replacing followed: its key opens nothing, or its time is wrong.
+func StillDue(ctx context.Context, q Querier, m booking.Message, withKey, replacing []string, now time.Time) (due bool, err error) {
 	i := slices.IndexFunc(StayMessages, func(s StayMessage) bool { return s.Template == m.Template })
 	if i < 0 {
-		return true, nil
+		if m.Attempt == 1 || !slices.Contains(withKey, m.Template) {
+			return true, nil
+		}
+		err = q.QueryRow(ctx, `
+			select exists (select from reservation r where r.id = $1 and r.state <> 'CANCELED')
+			   and not exists (select from message n where n.reservation_id = $1 and n.id > $2 and n.template = any($3))`,
+			m.Reservation, m.ID, replacing).Scan(&due)
+		return due, err
 	}
 	passed := stayEnd
 	if m.Template == StayReminder.Template {

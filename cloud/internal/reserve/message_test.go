@@ -1,9 +1,14 @@
 package reserve_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
@@ -46,4 +51,66 @@ func TestNoMessageBeforeCommit(t *testing.T) {
 	s.exec(t, `drop trigger no on message`)
 	s.await(t, order.OrderID, "DONE")
 	s.answer(t, b, "/payment/confirm", order, 200, "")
+}
+
+// changeKey gives the guest another key.
+func (s *shop) changeKey(t *testing.T, g guest) {
+	t.Helper()
+	hq := account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "hq", Role: account.HQ}
+	if _, err := s.Replica(t).RotateKey(s.ctx, booking.ReservationID(g.id), "분실", hq); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOldKeyIsNotSent changes the key while the message with the previous one waits for another attempt, or cancels the
+// stay: that message is not sent any more.
+func TestOldKeyIsNotSent(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(t *testing.T, s *shop, g guest){
+		"key-changed": func(t *testing.T, s *shop, g guest) { s.changeKey(t, g) },
+		"reservation-canceled": func(t *testing.T, s *shop, g guest) {
+			by := account.Principal{LoginType: booking.LoginMobile, LoginID: g.wish.Mobile}
+			if err := s.Replica(t).Cancel(s.ctx, reserve.CancelRequest{ID: booking.ReservationID(g.id), By: by, Reason: "변심"}); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.fault(t, sandbox.Fault{Target: sandbox.TargetMessages, Kind: sandbox.FaultError, Status: 503, Times: -1})
+			g := s.guest(t, sandbox.MethodCard)
+			s.eventually(t, "the message waits", func() bool {
+				return s.count(t, `select count(*) from message where state = 'QUEUED' and attempt = 1 and template = 'reservation-confirmed' and reservation_id = $1`, g.id) == 1
+			})
+			change(t, s, g)
+			s.Sandbox.ClearFaults()
+			s.eventually(t, "no message waits", func() bool {
+				return s.count(t, `select count(*) from message where state in ('QUEUED', 'SENDING') and reservation_id = $1`, g.id) == 0
+			})
+			if got := s.messages(g.wish.Mobile); !slices.Equal(got, []string{want}) {
+				t.Errorf("messages %v, want %s only", got, want)
+			}
+		})
+	}
+}
+
+// TestMessagesKeepTheirOrder changes the key twice while the provider is slow: the latest key arrives last.
+func TestMessagesKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetMessages, Kind: sandbox.FaultSlow, Delay: time.Second, Times: 1})
+	g := s.guest(t, sandbox.MethodCard)
+	s.eventually(t, "the message is being sent", func() bool {
+		return s.count(t, `select count(*) from message where state = 'SENDING' and reservation_id = $1`, g.id) == 1
+	})
+	s.changeKey(t, g)
+	s.changeKey(t, g)
+	s.eventually(t, "three messages", func() bool { return len(s.messages(g.wish.Mobile)) == 3 })
+	if got := s.messages(g.wish.Mobile); !strings.HasPrefix(got[0], "reservation-confirmed") || got[1] != "key-changed" || got[2] != "key-changed" {
+		t.Errorf("messages %v", got)
+	}
+	if last := s.Sandbox.Messages(g.wish.Mobile)[2]; !strings.Contains(last.Text, s.key(t, g.id)) {
+		t.Errorf("the last message has another key than that of the stay: %s", last.Text)
+	}
 }
