@@ -46,3 +46,38 @@ func TestPolicyOfExtensionOfStayWithoutRefund(t *testing.T) {
 		})
 	}
 }
+
+// TestMessagesOfCanceledExtension: the message about an extension says that the time before it remains, unless the stay was
+// canceled with it.
+func TestMessagesOfCanceledExtension(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		stay     bool
+		template string
+	}{{false, "extension-canceled"}, {true, "reservation-canceled"}} {
+		t.Run(test.template, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			g := s.guest(t, sandbox.MethodCard)
+			extension := g.hold(t, s, g.end().Add(booking.SlotLength))
+			s.pay(t, g.Buyer, extension, sandbox.MethodCard)
+			id := s.wantState(t, extension.OrderID, "DONE")
+			if err := g.Login(s.ctx, g.wish.Mobile); err != nil {
+				t.Fatal(err)
+			}
+			if test.stay {
+				s.answer(t, g.Buyer, "/payment/cancel", cancelBody(g.id), 200, "")
+				s.await(t, g.order.OrderID, "CANCELED")
+			} else {
+				s.answer(t, g.Buyer, "/payment/cancel", cancelBody(id), 200, "")
+			}
+			s.await(t, extension.OrderID, "CANCELED")
+			if n := s.count(t, `select count(*) from message where reservation_id = $1 and template = '`+test.template+`'`, id); n != 1 {
+				t.Errorf("%d messages %s about the extension", n, test.template)
+			}
+			if n := s.count(t, `select count(*) from message where reservation_id = $1 and template in ('reservation-canceled', 'extension-canceled')`, id); n != 1 {
+				t.Errorf("%d messages about its cancellation", n)
+			}
+		})
+	}
+}

@@ -95,17 +95,32 @@ func (c *change) notifyAccount(p toss.Payment, due time.Time) error {
 // notifyCanceled notifies the guest of a cancellation and of the refunded won. If nothing is refunded, the message contains
 // no amount: the refund policy keeps the payment, parts have returned all of it, or the guest paid the partner.
 func (c *change) notifyCanceled(won int) error {
+	if c.r().Extends != 0 {
+		return c.notifyExtensionCanceled(won)
+	}
 	switch {
-	case c.r().Extends != 0 && won <= 0:
-		return nil // the stay itself is as before
-	case c.r().Extends != 0:
-		return c.renotifyGuest(c.withoutKey(), notify.ExtensionCanceled, map[string]string{"amount": notify.Won(won)})
 	case won <= 0 && (c.r().Source == booking.Partner || !c.r().PaidAt.IsZero() && c.r().Amount > 0):
 		return c.renotifyGuest(c.withoutKey(), notify.ReservationUnrefunded, nil)
 	case won <= 0:
 		return c.renotifyGuest(c.withoutKey(), notify.ReservationEnded, nil)
 	}
 	return c.renotifyGuest(c.withoutKey(), notify.ReservationCanceled, map[string]string{"amount": notify.Won(won)})
+}
+
+// notifyExtensionCanceled notifies the guest of the cancellation of an extension and of the refunded won. Without a refund no
+// message is sent: the stay itself is as before, or the guest has a message about its own cancellation.
+func (c *change) notifyExtensionCanceled(won int) error {
+	if won <= 0 {
+		return nil
+	}
+	template := notify.ExtensionCanceled // the time before the extension remains
+	switch root, err := postgres.Reservation(c.ctx, c.tx, c.r().Extends); {
+	case err != nil:
+		return err
+	case root.State == booking.Canceled:
+		template = notify.ReservationCanceled
+	}
+	return c.renotifyGuest(c.withoutKey(), template, map[string]string{"amount": notify.Won(won)})
 }
 
 // renotifyGuest notifies the guest of a change, unless no message about the reservation was ever sent: an administrator may
