@@ -1184,8 +1184,11 @@ type FoundReservation struct {
 	Method    *PaymentMethod `json:"method"`
 	MobileNum *string        `json:"mobileNum"`
 	Name      *string        `json:"name"`
-	RoomNo    RoomNumber     `json:"roomNo"`
-	Source    string         `json:"source"`
+
+	// Replaces Of an exchange: the reservation that the guest exchanged for it.
+	Replaces *string    `json:"replaces"`
+	RoomNo   RoomNumber `json:"roomNo"`
+	Source   string     `json:"source"`
 
 	// Start YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	Start Mark   `json:"start"`
@@ -2368,8 +2371,11 @@ type ReservationRecord struct {
 
 	// RefundUntil RFC 3339, UTC.
 	RefundUntil *OptionalInstant `json:"refundUntil"`
-	RoomNo      RoomNumber       `json:"roomNo"`
-	Source      string           `json:"source"`
+
+	// Replaces Of an exchange: the reservation that the guest exchanged for it.
+	Replaces *string    `json:"replaces"`
+	RoomNo   RoomNumber `json:"roomNo"`
+	Source   string     `json:"source"`
 
 	// Start YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	Start Mark   `json:"start"`
@@ -2789,8 +2795,11 @@ type TimelineReservation struct {
 	Method    *PaymentMethod `json:"method"`
 	MobileNum *string        `json:"mobileNum"`
 	Name      *string        `json:"name"`
-	RoomNo    RoomNumber     `json:"roomNo"`
-	Source    string         `json:"source"`
+
+	// Replaces Of an exchange: the reservation that the guest exchanged for it.
+	Replaces *string    `json:"replaces"`
+	RoomNo   RoomNumber `json:"roomNo"`
+	Source   string     `json:"source"`
 
 	// Start YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	Start Mark   `json:"start"`

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "400c7a2b21d686b16e142fe36bf9c11d25bcecca023e4d98c32565203c8b1df1"
+const Contract = "9e0897e6c309135f9c6722e33f00cbe1cc6941c3b7bb5eeb80fb2b14acadb0ce"

@@ -58,8 +58,11 @@ func TestOverview(t *testing.T) {
 	if got, _ := overview(t, c.HQ, ""); !slices.Equal(codes(got), []string{"gangnam", "hongdae", "jamsil"}) {
 		t.Errorf("without alerts: %q", codes(got))
 	}
-	exec(`insert into alert (kind, branch, subject, since, notified_at) values ('clock', 'hongdae', '', now(), now()), ('door-held', 'jamsil', 'front_1', now(), now()), ('clock', 'jamsil', '', now(), now())`)
 	exec(`insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory) select id, '1', $1, $1, true, '{}' from branch where code = 'hongdae'`, s.Clock.Now())
+	if got, _ := overview(t, c.HQ, ""); !slices.Equal(codes(got), []string{"gangnam", "jamsil", "hongdae"}) {
+		t.Errorf("with two branches whose agent was never connected: %q", codes(got))
+	}
+	exec(`insert into alert (kind, branch, subject, since, notified_at) values ('clock', 'hongdae', '', now(), now()), ('door-held', 'jamsil', 'front_1', now(), now()), ('clock', 'jamsil', '', now(), now())`)
 	got, _ := overview(t, c.HQ, "")
 	if !slices.Equal(codes(got), []string{"jamsil", "hongdae", "gangnam"}) || got[0].OpenAlerts != 2 || *got[0].WorstAlert != "door-held" || !got[1].Online {
 		t.Errorf("with alerts: %+v", got)

@@ -35,11 +35,17 @@ type OverviewQuery struct {
 	Limit                  int
 }
 
-// never is the severity of a branch without alerts.
-const never = 1000
+// The severities of a branch without alerts.
+const (
+	neverConnected = 1000 // no agent was ever connected, so no door opens; setting up a branch raises no alert
+	healthy        = 1001
+)
+
+// severity is that of branch b with its agent i and its open alerts o, the most severe first.
+const severity = `case when not i.online then 0 else coalesce(o.severity, case when i.online is null then $8::integer else $3::integer end) end`
 
 // Overview returns branches with what needs attention, the worst first: by their most severe open alert, offline ones among
-// them, then in the order in which they were added.
+// them, then those whose agent was never connected, and in the order in which they were added.
 func Overview(ctx context.Context, q Querier, o OverviewQuery, now time.Time) ([]BranchOverview, error) {
 	rows, err := q.Query(ctx, `
 		with open as (
@@ -47,11 +53,10 @@ func Overview(ctx context.Context, q Querier, o OverviewQuery, now time.Time) ([
 			from alert where ended_at is null and branch <> '' group by branch
 		), page as (
 			select b.id, b.code, b.name_ko, b.name_en, b.time_zone, i.online, greatest(i.presence_since, case when not i.online then i.seen_at end) as since,
-			       coalesce(o.alerts, 0) as alerts, o.severity as worst,
-			       case when not i.online then 0 else coalesce(o.severity, $3) end as severity
+			       coalesce(o.alerts, 0) as alerts, o.severity as worst, `+severity+` as severity
 			from branch b left join agent_inventory i on i.branch_id = b.id left join open o on o.branch = b.code
 			where ($1::text[] is null or b.code = any($1))
-			  and (case when not i.online then 0 else coalesce(o.severity, $3) end, b.id) > ($4::integer, $5::integer)
+			  and (`+severity+`, b.id) > ($4::integer, $5::integer)
 			order by severity, b.id limit $6
 		), today as (
 			select id, date_trunc('day', $7::timestamptz at time zone time_zone) at time zone time_zone as start, time_zone from page
@@ -74,7 +79,7 @@ func Overview(ctx context.Context, q Querier, o OverviewQuery, now time.Time) ([
 				  and coalesce(d.detail, '') not in ('`+Offline+`', 'claim denied')
 			) days) l
 		order by p.severity, p.id`,
-		o.Branches, o.Severe, never, o.AfterSeverity, o.AfterID, o.Limit, now)
+		o.Branches, o.Severe, healthy, o.AfterSeverity, o.AfterID, o.Limit, now, neverConnected)
 	if err != nil {
 		return nil, fmt.Errorf("overview: %w", err)
 	}

@@ -26,8 +26,9 @@ type timelineReservation struct {
 	Amount        int     `json:"amount"`
 	ExpiresAt     *string `json:"expiresAt"`
 	Version       int     `json:"version"`
-	Extends       *string `json:"extends"` // the reservation with the key of the stay
-	StayEnd       string  `json:"stayEnd"` // the real end of the stay with its confirmed extensions
+	Extends       *string `json:"extends"`  // the reservation with the key of the stay
+	Replaces      *string `json:"replaces"` // the reservation that the guest exchanged for it
+	StayEnd       string  `json:"stayEnd"`  // the real end of the stay with its confirmed extensions
 }
 
 func wireTimelineReservations(list []booking.Reservation, zone *time.Location) []timelineReservation {
@@ -46,8 +47,10 @@ func wireTimelineReservation(r booking.Reservation, zone *time.Location) timelin
 		StayEnd: wire.Minute(r.Stay().End, zone),
 	}
 	if r.Extends != 0 {
-		root := wire.ReservationID(r.Extends)
-		item.Extends = &root
+		item.Extends = new(wire.ReservationID(r.Extends))
+	}
+	if r.Replaces != 0 {
+		item.Replaces = new(wire.ReservationID(r.Replaces))
 	}
 	if r.State == booking.Hold || r.State == booking.WaitingForDeposit {
 		item.ExpiresAt = wire.Instant(r.ExpiresAt)
