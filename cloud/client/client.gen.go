@@ -425,7 +425,7 @@ type BranchNow struct {
 	NameEn    string    `json:"nameEn"`
 	NameKo    string    `json:"nameKo"`
 
-	// NextFreeDateTime The first start today at which a room can be reserved.
+	// NextFreeDateTime The first start today or tomorrow at which a room can be reserved.
 	NextFreeDateTime *Mark `json:"nextFreeDateTime"`
 
 	// Online Whether the agent of the branch is connected, so that the page of a key can open its doors now.

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "9e0897e6c309135f9c6722e33f00cbe1cc6941c3b7bb5eeb80fb2b14acadb0ce"
+const Contract = "422d9e0e94894e7d0cee3159f029e74f4a54b1374a99c0268cdc1c7ed33ac12c"

@@ -69,6 +69,30 @@ func TestBranchesNow(t *testing.T) {
 	c.Get("/v2/branches/now?cursor=x").Fails(t, 400, "IllegalArguemntError", "")
 }
 
+// TestBranchesNowAtNight: once no room is free today, the next free time is that of tomorrow.
+func TestBranchesNowAtNight(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	seoul, err := time.LoadLocation("Asia/Seoul")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tomorrow := booking.DateOf(s.Clock.Now(), seoul).AddDays(1)
+	for { // hongdae is closed on Mondays and holidays
+		if _, holiday := booking.KoreanHoliday(tomorrow); !holiday && tomorrow.Weekday() != time.Monday {
+			break
+		}
+		tomorrow = tomorrow.AddDays(1)
+	}
+	s.Clock.Advance(tomorrow.At(-70, seoul).Sub(s.Clock.Now())) // hongdae closes at 22:00
+	var page branchesNow
+	s.Client(t).Get("/v2/branches/now?q=hongdae").OK(t).Into(t, &page)
+	want := tomorrow.At(10*60, seoul).Format("200601021504")
+	if b := page.Branches[0]; b.FreeRooms != 0 || b.NextFree == nil || *b.NextFree != want {
+		t.Errorf("at night: %+v, next free %v, want %s", b, b.NextFree, want)
+	}
+}
+
 // TestBranchesNear: with near, the nearest branches come first, those without a location last, page by page.
 func TestBranchesNear(t *testing.T) {
 	t.Parallel()

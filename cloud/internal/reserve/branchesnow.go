@@ -7,12 +7,12 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// BranchNow is a branch with its availability for the rest of today.
+// BranchNow is a branch with its availability until the end of tomorrow.
 type BranchNow struct {
 	booking.Branch
 	Today     booking.DayStatus
 	FreeRooms int       // rooms that can be reserved from the current slot on
-	NextFree  time.Time // the first available start today, which may be now; zero: none
+	NextFree  time.Time // the first available start today or tomorrow, which may be now; zero: none
 	Distance  *int      // meters; nil: the search or the branch has no location
 	Online    bool      // its agent is connected, so that doors open by the key's page
 }
@@ -29,8 +29,8 @@ func (s *Service) BranchesNow(ctx context.Context, search booking.BranchSearch) 
 	for _, b := range branches {
 		ids = append(ids, b.ID)
 	}
-	// A local day ends within 24 hours, and the longest minimum length reaches an hour further.
-	window := booking.Interval{Start: now.Truncate(booking.SlotLength), End: now.Add(25 * time.Hour)}
+	// Tomorrow ends within 49 hours, on the day on which clocks are set back, and the longest minimum length reaches an hour further.
+	window := booking.Interval{Start: now.Truncate(booking.SlotLength), End: now.Add(50 * time.Hour)}
 	occupied, err := s.DB.OccupiedRooms(ctx, ids, window, now)
 	if err != nil {
 		return nil, false, err
@@ -46,11 +46,8 @@ func (s *Service) BranchesNow(ctx context.Context, search booking.BranchSearch) 
 func branchNow(b booking.Branch, occupied map[booking.RoomID][]booking.Interval, now time.Time) BranchNow {
 	today := booking.DateOf(now, b.Zone)
 	view := BranchNow{Branch: b, Today: b.Schedule.Day(today)}
-	if view.Today.Status != booking.Available {
-		return view
-	}
-	current := booking.LastMark(now, b.Zone)
-	for start := current; booking.DateOf(start, b.Zone) == today; start = start.Add(booking.SlotLength) {
+	current, end := booking.LastMark(now, b.Zone), today.AddDays(2).At(0, b.Zone)
+	for start := current; start.Before(end); start = start.Add(booking.SlotLength) {
 		for _, room := range b.Rooms {
 			stay := booking.Interval{Start: start, End: start.Add(b.PriceAt(room, start).Shortest())}
 			if room.Enabled && stay.End.After(start) && booking.CheckStart(stay, now) == nil && b.Schedule.Check(stay, b.Zone) == nil && vacant(stay, occupied[room.ID], room.Margin()) {

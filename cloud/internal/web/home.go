@@ -15,6 +15,7 @@ type branchNow struct {
 	Reason           *string
 	FreeRooms        int
 	NextFreeDateTime *string
+	FreeTomorrow     bool // NextFreeDateTime is not today
 	Online           bool
 	Photo            *photo
 	Location         *struct{ Latitude, Longitude float64 }
@@ -40,6 +41,13 @@ func (s *site) home(v *screenView, shell *shellData) error {
 	if err := v.read("/v2/branches/now"+listQuery("q", asked, "cursor", cursor), &found); err != nil {
 		return err
 	}
+	for i, b := range found.Branches {
+		today, err := v.s.today(b.TimeZone)
+		if err != nil {
+			return err
+		}
+		found.Branches[i].FreeTomorrow = b.NextFreeDateTime != nil && !strings.HasPrefix(*b.NextFreeDateTime, today)
+	}
 	content := homeScreen{Branches: found.Branches, Asked: asked}
 	content.Search = found.Next != nil || len(found.Branches) > manyBranches || asked != ""
 	if found.Next != nil {
@@ -59,6 +67,12 @@ func (s *site) home(v *screenView, shell *shellData) error {
 	}
 	v.Linked = s.linkedHome(shell.speech, found.Branches)
 	return nil
+}
+
+// today returns the date in a time zone, YYYYMMDD.
+func (s *site) today(timeZone string) (string, error) {
+	zone, err := time.LoadLocation(timeZone)
+	return wall(s.Now(), zone).Format("20060102"), err
 }
 
 // lastBranchCookie holds the branch that the guest has seen last, which comes first on the home page.

@@ -23,6 +23,7 @@ var testAnswers = map[string]any{
 				map[string]any{"url": "/photos/small.jpg", "width": 480, "height": 240}, map[string]any{"url": "/photos/large.jpg", "width": 960, "height": 480}}}}),
 		map[string]any{"branch": "hongdae", "nameKo": "홍대점", "nameEn": "", "timeZone": "Asia/Seoul", "status": "holiday", "reason": "정기 휴무"},
 		map[string]any{"branch": "jamsil", "nameKo": "잠실점", "nameEn": "Jamsil", "timeZone": "Asia/Seoul", "status": "available", "nextFreeDateTime": "202611221830"},
+		map[string]any{"branch": "sinchon", "nameKo": "신촌점", "nameEn": "Sinchon", "timeZone": "Asia/Seoul", "status": "available", "nextFreeDateTime": "202611231000"},
 	}},
 	"/v2/branches/now?q=gang": map[string]any{"branches": []any{branchAnswer(map[string]any{"status": "available", "freeRooms": 1})}, "next": nil},
 	"/v2/branches?branch=gangnam": map[string]any{"branches": []any{branchAnswer(map[string]any{"bookingHorizonDays": 60,
@@ -181,7 +182,7 @@ func TestFirstScreensShowWhatTheDataSays(t *testing.T) {
 	site, _ := newSite(t, "15:34")
 	for path, want := range map[string][]string{
 		"/": {
-			`지금 2개 룸 예약 가능`, `오늘은 쉬어요 (<span lang="ko">정기 휴무</span>)`, `오늘 18:30부터 예약 가능`, `href="/?cursor=50"`, `name="q" maxlength="50"`,
+			`지금 2개 룸 예약 가능`, `오늘은 쉬어요 (<span lang="ko">정기 휴무</span>)`, `오늘 18:30부터 예약 가능`, `내일 10:00부터 예약 가능`, `href="/?cursor=50"`, `name="q" maxlength="50"`,
 			`srcset="/photos/small.jpg 480w"`, `href="tel:02-0000-1000"`,
 		},
 		"/?q=gang": {`name="q" value="gang"`, `지금 1개 룸 예약 가능`},

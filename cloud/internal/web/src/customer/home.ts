@@ -1,6 +1,6 @@
 // The branches and their current availability.
 
-import { clockOf, parseMinute } from "../booking/time";
+import { clockOf, dateOf, inZone, parseMinute } from "../booking/time";
 import { type Child, h, when } from "../core/dom";
 import { clicks, submits } from "../core/form";
 import { resource } from "../core/resource";
@@ -195,7 +195,7 @@ const card = (b: BranchNow, index: number): Child =>
     chevron(),
   );
 
-/** The availability of a branch today, in a few words. */
+/** The availability of a branch today and tomorrow, in a few words. */
 function availability(b: BranchNow): Child {
   if (b.status !== "available")
     return [t("closedToday"), b.reason ? [" (", h("span", { lang: "ko" }, b.reason), ")"] : ""];
@@ -205,6 +205,8 @@ function availability(b: BranchNow): Child {
       { class: b.online ? "good" : "" },
       t(b.freeRooms === 1 ? "freeNowOne" : "freeNow", { n: b.freeRooms }),
     );
-  if (b.nextFreeDateTime) return t("freeAt", { time: clockOf(parseMinute(b.nextFreeDateTime)) });
-  return t("fullToday");
+  if (!b.nextFreeDateTime) return t("fullToday");
+  const next = parseMinute(b.nextFreeDateTime);
+  const today = dateOf(next) === dateOf(inZone(b.timeZone));
+  return t(today ? "freeAt" : "freeTomorrow", { time: clockOf(next) });
 }

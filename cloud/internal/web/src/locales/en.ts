@@ -50,6 +50,7 @@ export const en: Texts = {
   freeNow: "{n} rooms free now",
   freeNowOne: "{n} room free now",
   freeAt: "Free from {time} today",
+  freeTomorrow: "Free from {time} tomorrow",
   fullToday: "Fully booked today",
   closedToday: "Closed today",
   photos: "Photos",

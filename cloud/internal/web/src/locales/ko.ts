@@ -48,6 +48,7 @@ export const ko = {
   freeNow: "지금 {n}개 룸 예약 가능",
   freeNowOne: "지금 {n}개 룸 예약 가능",
   freeAt: "오늘 {time}부터 예약 가능",
+  freeTomorrow: "내일 {time}부터 예약 가능",
   fullToday: "오늘은 예약이 모두 찼어요",
   closedToday: "오늘은 쉬어요",
   photos: "사진",
