@@ -1719,6 +1719,9 @@ type MoveRequest struct {
 
 	// Version Addition: the version that the administrator has seen. If the reservation has another version now, the status is 409.
 	Version *int `json:"version,omitempty"`
+
+	// WholeStay Addition: the times are those of the stay with its extensions, as in the console. Otherwise they are those of the reservation, and its extensions follow it with their lengths.
+	WholeStay *bool `json:"wholeStay,omitempty"`
 }
 
 // NewBranch defines model for NewBranch.

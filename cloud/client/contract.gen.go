@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "422d9e0e94894e7d0cee3159f029e74f4a54b1374a99c0268cdc1c7ed33ac12c"
+const Contract = "419ed225b2d0db9583d5975341aa5a030fa55e9479ef13f864e09feb6d9ea763"

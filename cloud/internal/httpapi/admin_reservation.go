@@ -153,6 +153,8 @@ func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
 		Reason        *string `json:"reason"`
 		Version       *int    `json:"version"` // an addition: what the administrator has seen
 		Notify        *bool   `json:"notify"`  // an addition (docs/specification.md, Administration 3)
+
+		WholeStay bool `json:"wholeStay"` // an addition (docs/specification.md, Changes 6)
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -173,7 +175,7 @@ func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	request := reserve.MoveRequest{ID: id, Room: no, Times: times, Reason: reason, By: wire.Principal(r)}
+	request := reserve.MoveRequest{ID: id, Room: no, Times: times, Reason: reason, By: wire.Principal(r), WholeStay: body.WholeStay}
 	if body.Version != nil {
 		request.Version = *body.Version
 	}

@@ -360,7 +360,7 @@ func (r *random) exchange() error {
 func (r *random) move() error {
 	start := r.wish.Start.Add(time.Duration(r.rng.IntN(4)) * time.Hour)
 	return r.note("move", r.admin, http.MethodPut, fmt.Sprintf("/admin/reservation/%d", r.id), map[string]any{
-		"room": fmt.Sprint(r.rng.IntN(6) + 1), "startDateTime": moneytest.Wire(start), "endDateTime": moneytest.Wire(start.Add(time.Duration(2+r.rng.IntN(20)) * 10 * time.Minute)),
+		"room": fmt.Sprint(r.rng.IntN(6) + 1), "startDateTime": moneytest.Wire(start), "endDateTime": moneytest.Wire(start.Add(time.Duration(2+r.rng.IntN(20)) * 10 * time.Minute)), "wholeStay": r.rng.IntN(2) == 0,
 	})
 }
 

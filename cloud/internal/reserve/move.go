@@ -22,6 +22,10 @@ type MoveRequest struct {
 	By      account.Principal
 	Version int  // the version that the administrator saw; 0: any
 	Silent  bool // the guest receives no message
+
+	// WholeStay: Times are those of the stay with its confirmed extensions. Otherwise they are those of the reservation, and the
+	// extensions follow it with their lengths.
+	WholeStay bool
 }
 
 // Stale is returned when a reservation was changed after the administrator read it.
@@ -71,8 +75,13 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 		case r.State != booking.Done, r.Extends != 0:
 			return ErrNotMovable
 		}
-		c := s.change(ctx, tx, r, now)
-		if err := c.moveTo(stay, branch, room, times, req.By.Actor(), req.Reason); err != nil {
+		c, to := s.change(ctx, tx, r, now), target{room: room, times: times, lengths: stay.lengths()}
+		if !req.WholeStay {
+			if to, err = stay.following(to); err != nil {
+				return err
+			}
+		}
+		if err := c.moveTo(stay, branch, to, req.By.Actor(), req.Reason); err != nil {
 			return err
 		}
 		if !req.Silent {
@@ -81,7 +90,7 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 			}
 		}
 		return c.audited(req.By, "reservation.move", map[string]any{
-			"room": room.No, "start": wallTime(times.Start, branch.Zone), "end": wallTime(times.End, branch.Zone), "reason": req.Reason,
+			"room": room.No, "start": wallTime(to.times.Start, branch.Zone), "end": wallTime(to.times.End, branch.Zone), "reason": req.Reason,
 			"notified": !req.Silent,
 		})
 	})
@@ -90,9 +99,28 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 // wallTime formats a time as in requests.
 func wallTime(t time.Time, zone *time.Location) string { return t.In(zone).Format("200601021504") }
 
+// target is the room and the time of a stay after a change, and the lengths that its confirmed reservations are to have.
+type target struct {
+	room    booking.Room
+	times   booking.Interval
+	lengths []time.Duration
+}
+
+// following returns the target of a stay whose own reservation has the times of a target and whose extensions follow it.
+func (s stay) following(own target) (target, error) {
+	own.lengths[0] = own.times.Length()
+	for _, length := range own.lengths[1:] {
+		own.times.End = own.times.End.Add(length)
+	}
+	if own.times.Length() > booking.MaxLength {
+		return own, booking.ErrTooLong
+	}
+	return own, nil
+}
+
 // moveTo moves a stay with its confirmed extensions; its unpaid ones end. It sends no message: see notifyMoved.
-func (c *change) moveTo(stay stay, branch booking.Branch, room booking.Room, times booking.Interval, by, reason string) error {
-	r := c.r()
+func (c *change) moveTo(stay stay, branch booking.Branch, to target, by, reason string) error {
+	r, times := c.r(), to.times
 	// A reservation that has begun may keep its start and change its end.
 	if !times.Start.Equal(r.Start) {
 		if err := booking.CheckStart(times, c.now); err != nil {
@@ -106,7 +134,7 @@ func (c *change) moveTo(stay stay, branch booking.Branch, room booking.Room, tim
 		return err
 	}
 	parts := stay.confirmed()
-	place := postgres.Place{Room: room.ID, Interval: times}
+	place := postgres.Place{Room: to.room.ID, Interval: times}
 	if err := postgres.ExpireHolds(c.ctx, c.tx, place, r.ID, c.now); err != nil {
 		return err
 	}
@@ -117,7 +145,7 @@ func (c *change) moveTo(stay stay, branch booking.Branch, room booking.Room, tim
 	if !free {
 		return c.conflict(c.ctx, c.tx, place, ids(parts)...)
 	}
-	if err := c.place(parts, room, times, by, reason); err != nil {
+	if err := c.place(parts, to, by, reason); err != nil {
 		return err
 	}
 	return c.issuePass()
@@ -134,13 +162,9 @@ func (c *change) notifyMoved() error {
 }
 
 // place moves the confirmed reservations of a stay, the root first, to a free room and time, and updates the partner
-// channels. Each keeps its length as far as the new length of the stay allows; see booking.Divide.
-func (c *change) place(parts []booking.Reservation, room booking.Room, times booking.Interval, by, reason string) error {
-	lengths := make([]time.Duration, len(parts))
-	for i, r := range parts {
-		lengths[i] = r.Length()
-	}
-	targets, ok := booking.Divide(times, lengths)
+// channels. Each has its length as far as that of the stay allows; see booking.Divide.
+func (c *change) place(parts []booking.Reservation, to target, by, reason string) error {
+	targets, ok := booking.Divide(to.times, to.lengths)
 	if !ok {
 		return ErrNotMovable
 	}
@@ -149,7 +173,7 @@ func (c *change) place(parts []booking.Reservation, room booking.Room, times boo
 			return err
 		}
 	}
-	if err := postgres.MoveStay(c.ctx, c.tx, parts, room, targets, by, reason); err != nil {
+	if err := postgres.MoveStay(c.ctx, c.tx, parts, to.room, targets, by, reason); err != nil {
 		return err
 	}
 	for _, r := range parts {

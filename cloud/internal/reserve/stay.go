@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -41,6 +42,14 @@ func (s stay) confirmed() []booking.Reservation {
 		}
 	}
 	return list
+}
+
+// lengths returns the lengths of the confirmed reservations.
+func (s stay) lengths() (all []time.Duration) {
+	for _, r := range s.confirmed() {
+		all = append(all, r.Length())
+	}
+	return all
 }
 
 // price returns the won for which the stay was sold.

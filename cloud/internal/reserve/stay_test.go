@@ -350,10 +350,11 @@ func TestMoveExtended(t *testing.T) {
 	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
 		t.Fatal(err)
 	}
+	wholeStay := true
 	move := func(id int64, room int, start, end time.Time, want int) {
 		t.Helper()
 		reply, err := admin.Do(s.ctx, http.MethodPut, fmt.Sprintf("/admin/reservation/%d", id), map[string]any{
-			"room": fmt.Sprint(room), "startDateTime": moneytest.Wire(start), "endDateTime": moneytest.Wire(end),
+			"room": fmt.Sprint(room), "startDateTime": moneytest.Wire(start), "endDateTime": moneytest.Wire(end), "wholeStay": wholeStay,
 		})
 		if err != nil || reply.HTTP != want {
 			t.Fatalf("move to %d: %d %s, want %d (%v)", room, reply.HTTP, reply.Raw, want, err)
@@ -364,15 +365,22 @@ func TestMoveExtended(t *testing.T) {
 	for _, to := range []struct {
 		room       int
 		start, end time.Duration
+		extension  time.Duration // that follows; 0: the end is that of the whole stay
 	}{
-		{g.wish.Room, 10 * time.Minute, 100 * time.Minute}, // over its own old time
-		{g.wish.Room, -10 * time.Minute, 60 * time.Minute},
-		{g.wish.Room%6 + 1, 24 * time.Hour, 25 * time.Hour},
-		{g.wish.Room, 0, 20 * time.Minute}, // a slot each
-		{g.wish.Room, 0, 4 * time.Hour},
+		{g.wish.Room, 0, time.Hour, 30 * time.Minute}, // as it is
+		{g.wish.Room%6 + 1, 24 * time.Hour, 25 * time.Hour, 30 * time.Minute},
+		{g.wish.Room, 10 * time.Minute, 30 * time.Minute, 30 * time.Minute},
+		{g.wish.Room, 0, 4*time.Hour + 30*time.Minute, 30 * time.Minute},
+		{g.wish.Room, 0, 90 * time.Minute, 0},
+		{g.wish.Room, 10 * time.Minute, 100 * time.Minute, 0}, // over its own old time
+		{g.wish.Room, -10 * time.Minute, 60 * time.Minute, 0},
+		{g.wish.Room%6 + 1, 24 * time.Hour, 25 * time.Hour, 0},
+		{g.wish.Room, 0, 20 * time.Minute, 0}, // a slot each
+		{g.wish.Room, 0, 4 * time.Hour, 0},
 	} {
+		wholeStay = to.extension == 0
 		move(g.id, to.room, start.Add(to.start), start.Add(to.end), 200)
-		g.wantEnd(t, s, start.Add(to.end))
+		g.wantEnd(t, s, start.Add(to.end+to.extension))
 		if n := s.count(t, `select count(*) from reservation a join reservation b on b.extends = a.id and b.start_at = a.end_at and b.room_id = a.room_id
 			where a.id = $1 and b.state = 'DONE'`, g.id); n != 1 {
 			t.Fatal("the parts of the stay do not lie side by side")
@@ -380,6 +388,9 @@ func TestMoveExtended(t *testing.T) {
 	}
 	s.wantState(t, unpaid.OrderID, "RELEASED")
 	move(g.id, g.wish.Room, start, start.Add(10*time.Minute), 400) // two payments need two slots
+	wholeStay = false
+	move(g.id, g.wish.Room, start, start.Add(5*time.Hour), 400) // longer than a stay may be, with its extension
+	wholeStay = true
 	other := s.guest(t, sandbox.MethodCard)
 	move(g.id, other.wish.Room, other.wish.Start.Add(30*time.Minute), other.wish.Start.Add(90*time.Minute), 409)
 	g.wantEnd(t, s, start.Add(4*time.Hour))

@@ -74,6 +74,7 @@ export function openMove(
               room: want.room,
               startDateTime: wire(want.start),
               endDateTime: wire(want.end),
+              wholeStay: true,
               version: seen.peek().version,
               notify: notify.peek(),
               ...(reason.peek().trim() ? { reason: reason.peek().trim() } : {}),
@@ -104,6 +105,7 @@ export function openMove(
                 room: back.room,
                 startDateTime: wire(back.start),
                 endDateTime: wire(back.end),
+                wholeStay: true,
                 version: moved.version, // a move made since is not overwritten
                 notify: notify.peek(),
               });
