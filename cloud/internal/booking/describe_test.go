@@ -57,10 +57,10 @@ func TestRoomFacts(t *testing.T) {
 	room := booking.Room{
 		Machine: "베드", Grade: booking.Gold, Enabled: true, Price: booking.Price{Min10: won(1000), Min60: won(5000)},
 		PriceRules: []booking.PriceRule{
-			{From: date("2027-01-01"), Days: []time.Weekday{time.Sunday, time.Monday}, Holidays: true, Price: booking.Price{Min30: won(4000)}},
+			{From: date("2027-01-01"), Days: []time.Weekday{time.Sunday, time.Wednesday, time.Monday, time.Saturday}, Holidays: true, Price: booking.Price{Min30: won(4000)}},
 			{From: date("2027-02-01"), Hours: &booking.ClockSpan{From: 1080, To: 1560}, Price: booking.Price{Min60: won(9000)}},
 		},
 	}
 	equal(t, "with all settings", booking.Sentence(room.Facts()), `machine "베드", grade Gold, price 1000/-/5000`+
-		`; from 2027-01-01 mon sun holidays -/4000/-; from 2027-02-01 every day 18:00-02:00 -/-/9000, state enabled`)
+		`; from 2027-01-01 mon wed sat sun holidays -/4000/-; from 2027-02-01 every day 18:00-02:00 -/-/9000, state enabled`)
 }

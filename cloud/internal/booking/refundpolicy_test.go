@@ -72,6 +72,10 @@ func TestRefundPolicyTexts(t *testing.T) {
 			"시작 1일 전까지 취소하면 100%, 시작 1시간 30분 전까지 취소하면 33%, 시작 1시간 전까지 취소하면 0%를 환불해 드려요. 그 뒤에는 환불되지 않아요.",
 		},
 		{
+			booking.RefundPolicy{{UntilMinutesBefore: 24*60 + 60 + 1, Percent: 50}}.English(),
+			"We refund 50% if you cancel at least 1 day 1 hour 1 minute before the start. After that nothing is refunded.",
+		},
+		{
 			booking.RefundPolicy{{UntilMinutesBefore: 3*24*60 + 2*60 + 31, Percent: 50}}.English(),
 			"We refund 50% if you cancel at least 3 days 2 hours 31 minutes before the start. After that nothing is refunded.",
 		},
