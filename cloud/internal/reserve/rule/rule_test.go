@@ -192,9 +192,11 @@ func TestReadings(t *testing.T) {
 		reversed.Payment.Status = toss.StatusDone
 		back.Refund = &money.Refund{Attempt: 3, Account: []byte("account")}
 		part.Refund, part.Payment.Status = &money.Refund{Attempt: 3, KeepsStay: true, Part: true}, toss.StatusDone
-		fmt.Fprintf(&table, "  deposit reversed: %s, not looked up: %s, part that keeps the stay: %s; deposit back: %s\n",
+		firstPart := part
+		firstPart.Refund = &money.Refund{Attempt: 1, KeepsStay: true, Part: true}
+		fmt.Fprintf(&table, "  deposit reversed: %s, not looked up: %s, part that keeps the stay: %s, third attempt: %s; deposit back: %s\n",
 			reversed.Cancelled(cancelErr, open, nil, now), reversed.Cancelled(cancelErr, open, errors.New("reset"), now),
-			part.Cancelled(cancelErr, open, nil, now), back.Cancelled(cancelErr, toss.Payment{Status: toss.StatusDone}, nil, now))
+			firstPart.Cancelled(cancelErr, open, nil, now), part.Cancelled(cancelErr, open, nil, now), back.Cancelled(cancelErr, toss.Payment{Status: toss.StatusDone}, nil, now))
 	}
 	read("no error", nil, nil, errors.New("reset"))
 	read("reset", errors.New("reset"), errors.New("reset"), errors.New("reset"))
