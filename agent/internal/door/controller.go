@@ -234,7 +234,7 @@ func (c *Controller) Idle() bool {
 	defer c.mu.Unlock()
 	now := time.Now()
 	for _, r := range c.requests.byID {
-		if !r.decided && r.nonce != "" && now.Sub(r.claimedAt) <= protocol.GrantAge {
+		if !r.decided && now.Sub(r.claimedAt) <= protocol.GrantAge {
 			return false
 		}
 	}

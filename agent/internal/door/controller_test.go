@@ -214,6 +214,9 @@ func TestGrantExpiresWhileTheDoorIsBusy(t *testing.T) {
 		synctest.Wait()
 		b.controller.Grant(second)
 		b.wantResult(protocol.Dropped)
+		if !b.controller.Alive() {
+			t.Error("not alive although no driver hangs")
+		}
 		b.wantResult(protocol.Failed)
 		time.Sleep(time.Minute)
 		if n := len(b.lock.Pulses()); n != 1 {
@@ -429,6 +432,92 @@ func TestDenyInvalidatesTheNonce(t *testing.T) {
 		b.controller.Grant(grant(claim, time.Second, "room_1"))
 		b.wantSilence()
 		b.wantPulses()
+	})
+}
+
+// TestRotatedKeys checks that a grant verifies with the keys that the cloud uses now, and no longer with a replaced one.
+func TestRotatedKeys(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		rotated := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, ed25519.SeedSize))
+		b.controller.SetKeys([]ed25519.PublicKey{rotated.Public().(ed25519.PublicKey)})
+		g := grant(b.claim(b.newRequest()), time.Second, "room_1")
+		b.controller.Grant(g)
+		b.wantSilence()
+		b.controller.Grant(g.Sign(rotated))
+		b.wantResult(protocol.Opened)
+	})
+}
+
+// TestOpen checks a drive for an attempt at the keypad: the event names its source, and it is refused if it is too late, for a door
+// that the agent does not have, and while the agent stops.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		open := func(device string, notAfter time.Time, want protocol.Outcome) {
+			t.Helper()
+			if r := b.controller.Open(device, protocol.SourcePIN, notAfter); r.Outcome != want || r.Device != device {
+				t.Errorf("got %+v, want result %s for %s", r, want, device)
+			}
+		}
+		open("room_9", time.Now().Add(time.Second), protocol.Failed)
+		open("room_1", time.Now().Add(-time.Nanosecond), protocol.Dropped)
+		b.wantEvents()
+		open("room_1", time.Now().Add(time.Second), protocol.Opened)
+		time.Sleep(time.Minute)
+		b.wantPulses(protocol.DefaultPulse)
+		b.wantEvents(protocol.EventEnergized, protocol.EventReleased)
+		for _, e := range b.events {
+			if e.Source != protocol.SourcePIN || e.RequestID != "" {
+				t.Errorf("got %+v, want an event of the keypad", e)
+			}
+		}
+
+		b.lock.Break(boardtest.Faults{SenseLag: 100 * time.Millisecond})
+		confirmed := make(chan time.Time, 1)
+		go func() {
+			open("room_1", time.Now().Add(time.Second), protocol.Opened)
+			confirmed <- time.Now()
+		}()
+		synctest.Wait()
+		b.controller.Close()
+		if closed := time.Now(); closed.Before(<-confirmed) {
+			t.Error("Close did not wait until the drive was confirmed")
+		}
+		open("room_1", time.Now().Add(time.Second), protocol.Failed)
+		b.wantPulses(protocol.DefaultPulse, 100*time.Millisecond)
+	})
+}
+
+// TestIdle checks when an agent may be restarted: while no claim waits for its grant and no line is driven.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		wantIdle := func(when string, want bool) {
+			t.Helper()
+			synctest.Wait()
+			if got := b.controller.Idle(); got != want {
+				t.Errorf("%s: idle: got %v, want %v", when, got, want)
+			}
+		}
+		wantIdle("at the start", true)
+		b.claim(b.newRequest())
+		wantIdle("after a claim", false)
+		time.Sleep(protocol.GrantAge)
+		wantIdle("at the last moment of its grant", false)
+		time.Sleep(time.Nanosecond)
+		wantIdle("when its grant would be too late", true)
+		claim := b.claim(b.newRequest())
+		b.controller.Deny(protocol.Deny{RequestID: claim.RequestID, Nonce: claim.Nonce})
+		wantIdle("after a denial", true)
+		b.unlock(3 * time.Second)
+		time.Sleep(3*time.Second - time.Nanosecond)
+		wantIdle("during the pulse", false)
+		time.Sleep(time.Nanosecond)
+		wantIdle("after the pulse", true)
 	})
 }
 

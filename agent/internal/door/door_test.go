@@ -257,6 +257,68 @@ func TestLineIsRequestedAgain(t *testing.T) {
 	})
 }
 
+// TestCheckLeavesTheLineAlone checks that the checks of idle lines do not end a pulse, and do not touch the line of a closed door,
+// which the next agent may drive.
+func TestCheckLeavesTheLineAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.controller.Relock()
+		go b.controller.Watch(t.Context())
+		b.unlock(10 * time.Second)
+		time.Sleep(time.Minute)
+		b.wantPulses(10 * time.Second)
+		b.controller.Close()
+		b.lock.Energize()
+		time.Sleep(time.Minute)
+		if b.lock.Locked() {
+			t.Error("a check released the line of a closed door")
+		}
+	})
+}
+
+// TestNewControllerTouchesNoLock checks that a line keeps its level until Relock.
+func TestNewControllerTouchesNoLock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.lock.Energize()
+		time.Sleep(24 * time.Hour)
+		if b.lock.Locked() {
+			t.Error("the line was released before Relock")
+		}
+		b.controller.Relock()
+		b.wantPulses(24 * time.Hour)
+	})
+}
+
+// TestClosedDoorTouchesNoLine closes a door during its pulse, with a relay that can be released or cannot, and drives the line by
+// another controller: the end of the first pulse does not end the second one.
+func TestClosedDoorTouchesNoLine(t *testing.T) {
+	t.Parallel()
+	for name, faults := range map[string]boardtest.Faults{"released": {}, "not released": {DeadLow: true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBranch(t)
+				b.unlock(5 * time.Second)
+				b.wantResult(protocol.Opened)
+				b.lock.Break(faults)
+				b.controller.Close()
+				b.lock.Break(boardtest.Faults{})
+				b.controller = b.start(func(m protocol.Message, _ time.Duration) { b.sent <- m })
+				b.controller.Relock()
+				began := time.Now()
+				b.unlock(10 * time.Second)
+				time.Sleep(time.Minute)
+				pulses := b.lock.Pulses()
+				if last := pulses[len(pulses)-1]; len(pulses) != 2 || !last.At.Equal(began) || last.For != 10*time.Second {
+					t.Errorf("got pulses %v, want a second one of 10s", pulses)
+				}
+			})
+		})
+	}
+}
+
 // TestLostLine covers a GPIO chip that disappears while the agent runs: one event, a failed self-test, and after ten seconds
 // a reason to restart. A line that is back earlier is not lost.
 func TestLostLine(t *testing.T) {

@@ -3,6 +3,7 @@ package door
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -39,6 +40,19 @@ func (p lateError) Out(level gpio.Level) error {
 	}
 	return err
 }
+
+// configured is a contact that can be read only after it has been set up as an input.
+type configured struct {
+	*boardtest.Contact
+	set bool
+}
+
+func (c *configured) In(pull gpio.Pull, edge gpio.Edge) error {
+	c.set = true
+	return c.Contact.In(pull, edge)
+}
+
+func (c *configured) Read() gpio.Level { return gpio.Level(c.set) && c.Contact.Read() }
 
 // newTestDoor returns a door whose events are discarded.
 func newTestDoor(lock Lock) *door {
@@ -110,6 +124,119 @@ func TestObsoleteRequestsAreRemoved(t *testing.T) {
 		b.claim(b.newRequest())
 		if n := len(b.controller.requests.byID); n != maxRequests {
 			t.Errorf("got %d requests in memory, want %d", n, maxRequests)
+		}
+	})
+}
+
+// TestShares checks which request a full memory removes for another door.
+func TestShares(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	fill := func(q requests, device string, n int) {
+		for i := range n {
+			now = now.Add(time.Millisecond)
+			if q.add(fmt.Sprint(device, " ", i), device, now) == nil {
+				t.Fatalf("request %d of %s does not fit", i, device)
+			}
+		}
+	}
+	t.Run("the oldest of the door with most", func(t *testing.T) {
+		q := newRequests()
+		fill(q, "front_1", 2)
+		fill(q, "room_1", maxRequests-2)
+		fill(q, "room_2", 1)
+		if q.byID["room_1 0"] != nil || len(q.byID) != maxRequests {
+			t.Errorf("got %d requests, want %d without the oldest of room_1", len(q.byID), maxRequests)
+		}
+	})
+	t.Run("equal shares", func(t *testing.T) {
+		q := newRequests()
+		fill(q, "room_1", maxRequests/3+1)
+		fill(q, "room_2", maxRequests/3)
+		fill(q, "room_3", maxRequests/3)
+		if q.add("another", "room_2", now) != nil || len(q.byID) != maxRequests {
+			t.Error("a door displaced a request of a door that has only one more")
+		}
+	})
+	t.Run("expired requests do not count", func(t *testing.T) {
+		q := newRequests()
+		fill(q, "room_1", maxRequests)
+		now = now.Add(time.Hour)
+		only := q.add("only", "room_1", now)
+		fill(q, "front_1", maxRequests-1)
+		if q.add("another", "front_1", now) != nil || only == nil || q.byID["only"] != only {
+			t.Error("a flood displaced the only request of another door")
+		}
+	})
+}
+
+// TestInputsAreSetUp checks that the inputs are set up before they are read for the first time.
+func TestInputsAreSetUp(t *testing.T) {
+	t.Parallel()
+	contact := &configured{Contact: boardtest.NewContact()}
+	contact.Set(true)
+	c := NewController(Config{Event: func(protocol.Event) {}, Logger: slog.New(slog.DiscardHandler)},
+		[]Lock{{Device: "room_1", Kind: protocol.DoorRoom, Relay: new(boardtest.Lock).Relay(), Contact: contact}})
+	c.Relock()
+	if got := c.Contacts(); len(got) != 1 || !got[0].Open {
+		t.Errorf("got %+v, want an open door", got)
+	}
+}
+
+// TestLostAfterLostTimeout checks the last moment of a failure that does not yet restart the agent.
+func TestLostAfterLostTimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newTestDoor(Lock{Relay: new(boardtest.Lock).Relay()})
+		d.record(nil)
+		d.record(errors.New("broken"))
+		time.Sleep(lostTimeout)
+		d.record(errors.New("broken"))
+		if d.isLost() {
+			t.Errorf("lost after %v, want not yet", lostTimeout)
+		}
+		time.Sleep(time.Nanosecond)
+		d.record(errors.New("broken"))
+		if !d.isLost() {
+			t.Errorf("not lost after more than %v", lostTimeout)
+		}
+	})
+}
+
+// TestSenseLineMayFollowLate checks for how long the relay explains a released lock.
+func TestSenseLineMayFollowLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newTestDoor(Lock{Relay: new(boardtest.Lock).Relay()})
+		d.drive(cause{request: "a"}, time.Second, time.Now().Add(protocol.GrantAge))
+		time.Sleep(time.Second + senseDelay - time.Nanosecond)
+		if !d.inUse() {
+			t.Errorf("not in use less than %v after the pulse", senseDelay)
+		}
+		time.Sleep(time.Nanosecond)
+		if d.inUse() {
+			t.Errorf("in use %v after the pulse", senseDelay)
+		}
+	})
+}
+
+// TestFailedDriveIsNotIdle checks that a door is not idle while the line of a failed drive is de-energised.
+func TestFailedDriveIsNotIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lock := new(boardtest.Lock)
+		lock.Break(boardtest.Faults{Slow: 100 * time.Millisecond})
+		d := newTestDoor(Lock{Relay: lateError{lock.Relay()}})
+		done := make(chan protocol.Result)
+		go func() { done <- d.drive(cause{request: "a"}, time.Second, time.Now().Add(protocol.GrantAge)) }()
+		time.Sleep(150 * time.Millisecond)
+		if !d.driven() || lock.Locked() {
+			t.Error("got an idle door, want one that is being de-energised")
+		}
+		<-done
+		synctest.Wait()
+		if d.driven() || !lock.Locked() {
+			t.Error("the door is not idle after the failure")
 		}
 	})
 }
@@ -220,6 +347,27 @@ func TestHungCheck(t *testing.T) {
 			t.Error("not alive after the driver returned")
 		}
 	})
+}
+
+// TestSlowCheck checks that a drive that waited for a check reports a hanging driver only after ConfirmLimit.
+func TestSlowCheck(t *testing.T) {
+	t.Parallel()
+	for took, want := range map[time.Duration]bool{protocol.ConfirmLimit: false, protocol.ConfirmLimit + time.Nanosecond: true} {
+		synctest.Test(t, func(t *testing.T) {
+			lock, hang := new(boardtest.Lock), make(chan struct{})
+			lock.Break(boardtest.Faults{HangLow: hang})
+			d := newTestDoor(Lock{Relay: lock.Relay()})
+			go d.check()
+			synctest.Wait()
+			if r := d.drive(cause{request: "a"}, time.Second, time.Now().Add(took)); r.Outcome != protocol.Dropped {
+				t.Errorf("got %+v, want a dropped drive", r)
+			}
+			if got := d.hangs(); got != want {
+				t.Errorf("after a check of %v: got hangs %v, want %v", took, got, want)
+			}
+			close(hang)
+		})
+	}
 }
 
 // TestLower checks that the level read back decides, and that the error names the part of the relay that failed.

@@ -89,9 +89,6 @@ func (q *requests) displace(device string) bool {
 }
 
 func (q *requests) remove(id string) {
-	device := q.byID[id].device
+	q.count[q.byID[id].device]--
 	delete(q.byID, id)
-	if q.count[device]--; q.count[device] == 0 {
-		delete(q.count, device)
-	}
 }
