@@ -22,8 +22,8 @@ const (
 	MaxDoctorReport = 16 << 10         // bytes. Its JSON must fit into MaxPayload, too.
 )
 
-// doctorFrame is more than a message has around the report of the doctor.
-const doctorFrame = 512
+// maxReportJSON bounds the JSON of the report of the doctor: the other fields of a message need less than 512 bytes.
+const maxReportJSON = MaxPayload - 512
 
 // Diagnostics opens a window in which one agent sends its log, extends the open one, or closes it. The window ends by the agent's monotonic
 // clock. The message is signed for one credential with a key that verifies its grants, and names the nonce of the agent's status.
@@ -129,8 +129,8 @@ func (m DiagnosticsReport) Validate() error {
 	switch encoded, jsonErr := json.Marshal(m.Text); {
 	case len(m.Text) > MaxDoctorReport:
 		err = errors.Join(err, fmt.Errorf("report is longer than %d bytes", MaxDoctorReport))
-	case jsonErr != nil || len(encoded) > MaxPayload-doctorFrame:
-		err = errors.Join(err, fmt.Errorf("report has %d bytes as JSON, want at most %d", len(encoded), MaxPayload-doctorFrame))
+	case jsonErr != nil || len(encoded) > maxReportJSON:
+		err = errors.Join(err, fmt.Errorf("report has %d bytes as JSON, want at most %d", len(encoded), maxReportJSON))
 	case strings.ContainsFunc(m.Text, notPrinted):
 		err = errors.Join(err, errors.New("report has control characters"))
 	}
@@ -165,7 +165,7 @@ func ClipReport(s string) string {
 		if err != nil {
 			return ""
 		}
-		excess := len(encoded) - (MaxPayload - doctorFrame)
+		excess := len(encoded) - maxReportJSON
 		if excess <= 0 {
 			return s
 		}

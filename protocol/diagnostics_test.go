@@ -69,6 +69,8 @@ func TestDiagnosticsForm(t *testing.T) {
 		"no level":            {lines(LogLine{Text: "x"}, 1), false},
 		"longest report":      {report(letters(MaxDoctorReport)), true},
 		"too long a report":   {report(letters(MaxDoctorReport + 1)), false},
+		"longest in JSON":     {report(longestInJSON), true},
+		"longer in JSON":      {report(longestInJSON + "x"), false},
 		"too long in JSON":    {report(strings.Repeat("<", MaxDoctorReport)), false},
 		"lines in a report":   {report("a\n\tb\n"), true},
 		"an escape":           {report("a\x1b[2J"), false},
@@ -83,6 +85,9 @@ func TestDiagnosticsForm(t *testing.T) {
 		}
 	}
 }
+
+// longestInJSON has 6 bytes for each bracket as JSON, and two quotes.
+var longestInJSON = strings.Repeat("<", (maxReportJSON-4)/6) + "xx"
 
 func TestClippedLinesAndReportsAreValid(t *testing.T) {
 	t.Parallel()
@@ -99,6 +104,11 @@ func TestClippedLinesAndReportsAreValid(t *testing.T) {
 		}
 		if len(text) > MaxDoctorReport && len(report.Text) < 4<<10 {
 			t.Errorf("%s: the report has only %d bytes", name, len(report.Text))
+		}
+	}
+	for text, want := range map[string]string{longestInJSON: longestInJSON, longestInJSON + "x": longestInJSON} {
+		if got := ClipReport(text); got != want {
+			t.Errorf("a report of %d bytes: got %d bytes, want %d", len(text), len(got), len(want))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
@@ -41,6 +42,7 @@ func TestLengths(t *testing.T) {
 	location := func(n int) []Reading { return []Reading{{Location: letters(n)}} }
 	unit := func(u AirConditioner) Status { return online(Inventory{AirConditioners: []AirConditioner{u}}) }
 	leaf := LeafID("gangnam", "main", "cool")
+	withKDF := func(change func(*KDF)) Message { l := samplePasses(); change(&l.KDF); return l }
 	for name, c := range map[string]struct {
 		min, max int
 		of       func(n int) Message
@@ -88,7 +90,32 @@ func TestLengths(t *testing.T) {
 		"branch of a grant":      {1, 63, func(n int) Message { g := sampleGrant(); g.Branch = letters(n); return g }},
 		"pulse in milliseconds":  {500, 10_000, func(n int) Message { g := sampleGrant(); g.PulseMs = uint32(n); return g }},
 		"digits of a request id": {36, 36, func(n int) Message { return SensorsRead{RequestID: (sampleRequest + "0")[:n]} }},
-		"letters of a leaf id":   {20, 20, func(n int) Message { return ClimateCommand{RequestID: sampleRequest, AirConditionerID: letters(n)} }},
+		"signature keys": {1, 8, func(n int) Message {
+			l := sampleKeys()
+			l.Keys = many(n, func(int) string { return sampleKeys().Keys[0] })
+			return l
+		}},
+		"brokers": {0, 16, func(n int) Message { return BrokerList{Epoch: 1, Brokers: many(n, room), Signature: letters(86)} }},
+		"packages": {1, 8, func(n int) Message {
+			return Update{Version: "1.2.0", Packages: many(n, func(int) Package { return samplePackage() })}
+		}},
+		"version of a package": {1, 64, func(n int) Message {
+			return Update{Version: strings.Repeat("1", n), Packages: []Package{samplePackage()}}
+		}},
+		"age in milliseconds": {0, 3_600_000, func(n int) Message { return Telemetry{AgeMs: uint32(n)} }},
+		"contacts": {0, 256, func(n int) Message {
+			return Status{State: Offline, BootID: "b", Contacts: many(n, func(i int) Contact { return Contact{Device: room(i)} })}
+		}},
+		"keypads":           {0, 256, func(n int) Message { return online(Inventory{Keypads: many(n, room)}) }},
+		"kdf time":          {1, 16, func(n int) Message { return withKDF(func(k *KDF) { k.Time = uint32(n) }) }},
+		"kdf memory in KiB": {32, 256 << 10, func(n int) Message { return withKDF(func(k *KDF) { k.MemoryKiB = uint32(n) }) }},
+		"kdf threads":       {1, 4, func(n int) Message { return withKDF(func(k *KDF) { k.Threads = uint32(n) }) }},
+		"bytes of a salt": {16, 64, func(n int) Message {
+			return withKDF(func(k *KDF) { k.Salt = base64.StdEncoding.EncodeToString(make([]byte, n)) })
+		}},
+		"bytes of a verifier":  {32, 32, func(n int) Message { return withVerifier(base64.StdEncoding.EncodeToString(make([]byte, n))) }},
+		"year of a beacon":     {2000, 2099, func(n int) Message { m := sampleBeacon(); m.Time = m.Time.AddDate(n-m.Time.Year(), 0, 0); return m }},
+		"letters of a leaf id": {20, 20, func(n int) Message { return ClimateCommand{RequestID: sampleRequest, AirConditionerID: letters(n)} }},
 	} {
 		for n, ok := range map[int]bool{c.min - 1: false, c.min: true, c.max: true, c.max + 1: false} {
 			if n < 0 {
@@ -99,6 +126,12 @@ func TestLengths(t *testing.T) {
 			}
 		}
 	}
+}
+
+func withVerifier(verifier string) Message {
+	l := samplePasses()
+	l.Passes[0].Verifier = verifier
+	return l
 }
 
 // TestTextsAndCharacters checks the characters of texts, ids and names, and their neighbours in ASCII.
@@ -113,6 +146,16 @@ func TestTextsAndCharacters(t *testing.T) {
 	}
 	device := func(name string) Message { return Result{RequestID: sampleRequest, Device: name, Outcome: Opened} }
 	branch := func(code string) Message { g := sampleGrant(); g.Branch = code; return g }
+	version := func(s string) Message { return Update{Version: s, Packages: []Package{samplePackage()}} }
+	address := func(s string) Message {
+		p := samplePackage()
+		p.URL = s
+		return Update{Version: "1.2.0", Packages: []Package{p}}
+	}
+	verifier := base64.StdEncoding.EncodeToString(make([]byte, VerifierSize))
+	hash := strings.Repeat("A", 43)
+	ofEntry := func(hash string) Message { e := sampleEntry(); e.Hash = hash; return e }
+	pass := func(id string) Message { e := sampleEntry(); e.Pass = id; return e }
 	detail := func(s string) Message { return Deny{RequestID: sampleRequest, Nonce: sampleNonce, Reason: s} }
 	for name, c := range map[string]struct {
 		of             func(string) Message
@@ -128,6 +171,13 @@ func TestTextsAndCharacters(t *testing.T) {
 			[]string{"", "Abcdefghijklmnopqrst", "1bcdefghijklmnopqrst", "8bcdefghijklmnopqrst", "abcdefghijklmnopqrs-"}},
 		"device": {device, []string{"room_1", "front_9", "room_10", "room_4294967295"},
 			[]string{"", "room", "room_", "room_0", "room_01", "room_+1", "room_-1", "room_1_1", "room_4294967296", "Room_1", "_1", "lobby_1"}},
+		"version": {version, []string{"0", "9", "1a", "1z", "1A", "1Z", "10", "19", "1.+~-"},
+			[]string{"", "/", ":", "a", ".1", "1/", "1:", "1`", "1{", "1@", "1[", "1_", "1 ", "1문"}},
+		"address of a package": {address, []string{"http://a", "https://a/b", "https://a/" + letters(1990)},
+			[]string{"https://a/" + letters(1991), "", "a", "ftp://a/b", "https:///b", "https://a/%zz"}},
+		"verifier":         {withVerifier, []string{verifier}, []string{"", verifier + "\n", verifier[:43], "*" + verifier[1:], verifier[:42] + "B="}},
+		"hash":             {ofEntry, []string{hash, hash[:42] + "E"}, []string{"", hash + "\n", hash[:42] + "\n", "+" + hash[1:], hash[:42] + "B", hash + "="}},
+		"pass of an entry": {pass, []string{"", sampleRequest}, []string{"1", at(8, "0")}},
 		"branch": {branch, []string{"a", "z", "0", "9", "a-", "a-b", "a0z9"},
 			[]string{"", "-", "-a", "/", ":", "`", "{", "a/", "a:", "a`", "a{", "a,", "a.", "A", "a+", "a#", "문"}},
 	} {

@@ -274,6 +274,17 @@ func TestPassesOutOfForm(t *testing.T) {
 	}
 }
 
+// TestEmptyPassList checks the list of a branch without reservations.
+func TestEmptyPassList(t *testing.T) {
+	t.Parallel()
+	l := samplePasses()
+	l.Passes = nil
+	l = l.Sign(sampleKey, sampleUsername)
+	if err := errors.Join(l.Validate(), l.Verify(sampleUsername, public(sampleKey))); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLargestPassList checks that a full list fits, and that no other kind of message may be as large.
 func TestLargestPassList(t *testing.T) {
 	t.Parallel()

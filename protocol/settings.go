@@ -16,8 +16,8 @@ const settingsDomain = "yeolda/v1 agent settings"
 // MaxSettings bounds the text of settings in bytes. Its JSON must fit into MaxPayload, too.
 const MaxSettings = 24 << 10
 
-// settingsFrame is more than a message has around the text of settings.
-const settingsFrame = 512
+// maxSettingsJSON bounds the JSON of the text: the other fields of a message need less than 512 bytes.
+const maxSettingsJSON = MaxPayload - 512
 
 // Settings replaces the settings of one agent: the text of its settings file, which describes the hardware of the branch. It is
 // signed for one credential with a key that verifies its grants. The agent applies it only if its version is higher than every
@@ -115,8 +115,8 @@ func CheckSettings(text string) error {
 	case strings.ContainsFunc(text, control):
 		return errors.New("settings have control characters")
 	}
-	if encoded, err := json.Marshal(text); err != nil || len(encoded) > MaxPayload-settingsFrame {
-		return fmt.Errorf("settings have %d bytes as JSON, want at most %d", len(encoded), MaxPayload-settingsFrame)
+	if encoded, err := json.Marshal(text); err != nil || len(encoded) > maxSettingsJSON {
+		return fmt.Errorf("settings have %d bytes as JSON, want at most %d", len(encoded), maxSettingsJSON)
 	}
 	return nil
 }

@@ -50,6 +50,8 @@ func TestSettingsForm(t *testing.T) {
 	}{
 		"text":             {"broker = \"x\"\r\n\t# 로비\n", true},
 		"longest":          {strings.Repeat("x", MaxSettings), true},
+		"longest in JSON":  {strings.Repeat("<", 10_666) + "xx", true}, // 6 bytes each
+		"longer in JSON":   {strings.Repeat("<", 10_666) + "xxx", false},
 		"too long in JSON": {strings.Repeat("<", MaxSettings/2), false},
 		"too long":         {strings.Repeat("x", MaxSettings+1), false},
 		"empty":            {"", false},
@@ -60,8 +62,7 @@ func TestSettingsForm(t *testing.T) {
 		"a vertical tab":   {"a\v", false},
 		"a line separator": {"a\u2028", true},
 	} {
-		m := sampleSettings()
-		m.Text = c.text
+		m := Settings{Version: 4, Text: c.text}.Sign(sampleKey, sampleAgent)
 		for what, err := range map[string]error{"Settings": m.Validate(), "SettingsFile": SettingsFile{Text: c.text}.Validate()} {
 			if (err == nil) != c.ok {
 				t.Errorf("%s, %s: got %v, want ok %v", name, what, err, c.ok)

@@ -44,6 +44,20 @@ func TestPackageVerifiesWithTheReleaseKeyOnly(t *testing.T) {
 	}
 }
 
+func TestUpdateForArchitecture(t *testing.T) {
+	t.Parallel()
+	arm64, armhf := samplePackage(), Package{Architecture: "armhf"}
+	u := Update{Version: "1.2.0", Packages: []Package{arm64, armhf}}
+	for _, want := range u.Packages {
+		if p, ok := u.For(want.Architecture); !ok || p != want {
+			t.Errorf("%s: got %+v, want %+v", want.Architecture, p, want)
+		}
+	}
+	if p, ok := u.For("amd64"); ok {
+		t.Errorf("amd64: got %+v, want none", p)
+	}
+}
+
 func TestUpdateForm(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Update){
