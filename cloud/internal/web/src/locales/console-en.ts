@@ -132,7 +132,7 @@ export const en: Texts = {
   navSettlement: "Settlement",
   navClosures: "Close branches",
   closuresLead:
-    "Closes several branches at once. The reservations in the way are shown first. None is cancelled: move or refund them.",
+    "Closes several branches at once. The reservations in the way are shown first. None is cancelled: move or refund them. Monthly and yearly closures apply for the next two years.",
   closuresBranches: "Branches",
   closuresRule: "Days",
   closureSpan: "A period",

@@ -128,7 +128,7 @@ export const ko = {
   navSettlement: "정산",
   navClosures: "여러 지점 휴무",
   closuresLead:
-    "여러 지점을 한 번에 쉬게 해요. 먼저 겹치는 예약을 확인해요. 예약은 취소되지 않으니 옮기거나 환불해 주세요.",
+    "여러 지점을 한 번에 쉬게 해요. 먼저 겹치는 예약을 확인해요. 예약은 취소되지 않으니 옮기거나 환불해 주세요. 매월·매년 휴무는 앞으로 2년 동안 적용돼요.",
   closuresBranches: "쉬는 지점",
   closuresRule: "쉬는 날",
   closureSpan: "기간",
