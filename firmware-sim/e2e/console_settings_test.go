@@ -55,7 +55,7 @@ func TestConsoleSettings(t *testing.T) {
 		return day.Format(time.DateOnly)
 	}
 
-	t.Run("photos and texts of a room", func(t *testing.T) { roomShowcase(t, p.with(t), soon) })
+	t.Run("photos and texts of a room", func(t *testing.T) { roomShowcase(t, p.with(t), dayOf(t, s, "hongdae", "available")) })
 	t.Run("arrival steps", func(t *testing.T) { arrivalSteps(t, s, p.with(t)) })
 	p.open("/console/hongdae/settings")
 	p.see("운영 시간")

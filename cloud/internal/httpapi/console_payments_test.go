@@ -204,7 +204,7 @@ func TestAuditFilter(t *testing.T) {
 		}
 		hq.Get("/v2/admin/branches/gangnam/audit?action=room&"+query).OK(t).Into(t, &log)
 		for _, e := range log.Entries {
-			if changes := strings.Join(e.Detail.Changes, "; "); !strings.Contains(changes, "price 6000/16000/30000 → -/-/31000") {
+			if changes := strings.Join(e.Detail.Changes, "; "); !strings.Contains(changes, "price 6000/16000/30000 → 6000/16000/31000") {
 				t.Errorf("got changes %q", changes)
 			}
 		}

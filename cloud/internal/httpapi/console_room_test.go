@@ -52,7 +52,7 @@ func TestNewRoomNeedsAProvenLock(t *testing.T) {
 
 	hq.Put(rooms+"14", map[string]any{"min60": 20000, "noLock": true}).OK(t)
 	enable("14", true).OK(t)
-	refuses(t, "a lock on a room that is on sale", hq.Put(rooms+"14", map[string]any{"min60": 20000}), "noLock")
+	refuses(t, "a lock on a room that is on sale", hq.Put(rooms+"14", map[string]any{"noLock": false}), "noLock")
 
 	hq.Put(rooms+"15", map[string]any{"min60": 20000}).OK(t)
 	hq.Post("/v2/admin/branches/gangnam/channels", map[string]any{"partner": "달력", "roomNo": "15"}).OK(t) // as the gateway does by itself
