@@ -143,10 +143,9 @@ var keyTemplates = sync.OnceValue(func() (list []string) {
 // KeyTemplates returns the templates of the messages that carry a key.
 func KeyTemplates() []string { return keyTemplates() }
 
-// ReplacingTemplates returns the templates of the messages after which the key or the time of an earlier one is wrong.
-func ReplacingTemplates() []string {
-	return []string{string(KeyChanged), string(ReservationMoved), string(StayExtended)}
-}
+// ReplacingTemplates returns the templates of the messages that carry the key and after which the key or the time of an
+// earlier one is wrong.
+func ReplacingTemplates() []string { return []string{string(KeyChanged), string(ReservationMoved)} }
 
 // Variables returns the variables that a message of this template requires, sorted; nil if the template does not
 // exist.

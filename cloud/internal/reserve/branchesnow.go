@@ -48,6 +48,9 @@ func branchNow(b booking.Branch, occupied map[booking.RoomID][]booking.Interval,
 	view := BranchNow{Branch: b, Today: b.Schedule.Day(today)}
 	current, end := booking.LastMark(now, b.Zone), today.AddDays(2).At(0, b.Zone)
 	for start := current; start.Before(end); start = start.Add(booking.SlotLength) {
+		if b.Schedule.Check(booking.Interval{Start: start, End: start.Add(booking.SlotLength)}, b.Zone) != nil {
+			continue // in one step for all rooms: a night has many closed slots
+		}
 		for _, room := range b.Rooms {
 			stay := booking.Interval{Start: start, End: start.Add(b.PriceAt(room, start).Shortest())}
 			if room.Enabled && stay.End.After(start) && booking.CheckStart(stay, now) == nil && b.Schedule.Check(stay, b.Zone) == nil && vacant(stay, occupied[room.ID], room.Margin()) {
