@@ -117,7 +117,7 @@ func (c *change) notifyExtensionCanceled(won int) error {
 	switch root, err := postgres.Reservation(c.ctx, c.tx, c.r().Extends); {
 	case err != nil:
 		return err
-	case root.State == booking.Canceled:
+	case root.State != booking.Done: // canceled, or about to be
 		template = notify.ReservationCanceled
 	}
 	return c.renotifyGuest(c.withoutKey(), template, map[string]string{"amount": notify.Won(won)})
