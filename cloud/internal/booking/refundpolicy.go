@@ -16,6 +16,11 @@ type RefundTier struct {
 	Percent            int `json:"percent"`
 }
 
+// deadline returns the last moment of the tier for a stay that starts then.
+func (t RefundTier) deadline(start time.Time) time.Time {
+	return start.Add(-time.Duration(t.UntilMinutesBefore) * time.Minute)
+}
+
 // RefundPolicy holds the shares from the earliest deadline to the latest. After the last one nothing is returned. Whatever
 // the policy, a customer cannot cancel later than [RefundLead] before the start.
 type RefundPolicy []RefundTier
@@ -36,7 +41,7 @@ func (p RefundPolicy) OrDefault() RefundPolicy {
 // Percent returns the share that a cancellation at now returns.
 func (p RefundPolicy) Percent(start, now time.Time) int {
 	for _, tier := range p.OrDefault() {
-		if !now.After(start.Add(-time.Duration(tier.UntilMinutesBefore) * time.Minute)) {
+		if !now.After(tier.deadline(start)) {
 			return tier.Percent
 		}
 	}
@@ -47,7 +52,7 @@ func (p RefundPolicy) Percent(start, now time.Time) int {
 func (p RefundPolicy) RefundableUntil(start time.Time) (until time.Time) {
 	for _, tier := range p.OrDefault() {
 		if tier.Percent > 0 {
-			until = start.Add(-time.Duration(tier.UntilMinutesBefore) * time.Minute)
+			until = tier.deadline(start)
 		}
 	}
 	return until

@@ -144,7 +144,7 @@ func (c *change) extendFree(stay stay, branch booking.Branch, longer time.Durati
 	outer := c.tx
 	err = pgx.BeginFunc(c.ctx, outer, func(tx pgx.Tx) error {
 		c.tx = tx
-		if err := c.moveTo(stay, branch, target{room, times, stay.lengths()}, ByCompensation, "문 고장 보상"); err != nil {
+		if err := c.moveTo(stay, branch, stay.at(room, times), ByCompensation, "문 고장 보상"); err != nil {
 			return err
 		}
 		return c.notifyMoved()

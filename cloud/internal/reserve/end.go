@@ -80,7 +80,7 @@ func (c *change) endStay(stay stay) (Ended, error) {
 		return Ended{Branch: branch, FreedFrom: whole.End}, nil
 	}
 	room := booking.Room{ID: stay.root.Room, No: stay.root.RoomNo}
-	if err := c.place(parts, target{room, booking.Interval{Start: whole.Start, End: from}, stay.lengths()}, "customer", "이용 종료"); err != nil {
+	if err := c.place(parts, stay.at(room, booking.Interval{Start: whole.Start, End: from}), "customer", "이용 종료"); err != nil {
 		return Ended{}, err
 	}
 	return Ended{Branch: branch, FreedFrom: from}, postgres.ExtendPass(c.ctx, c.tx, c.Keys, stay.root.ID, from)

@@ -112,7 +112,7 @@ func (c *change) exchange(stay stay, req ExchangeRequest, earlier booking.Reserv
 	if err := c.giveUpExchanges(); err != nil {
 		return Exchange{}, err
 	}
-	if err := c.moveTo(stay, branch, target{room, times, stay.lengths()}, "customer", ""); err != nil {
+	if err := c.moveTo(stay, branch, stay.at(room, times), "customer", ""); err != nil {
 		return Exchange{}, err
 	}
 	if err := c.notifyMoved(); err != nil {

@@ -75,7 +75,7 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 		case r.State != booking.Done, r.Extends != 0:
 			return ErrNotMovable
 		}
-		c, to := s.change(ctx, tx, r, now), target{room: room, times: times, lengths: stay.lengths()}
+		c, to := s.change(ctx, tx, r, now), stay.at(room, times)
 		if !req.WholeStay {
 			if to, err = stay.following(to); err != nil {
 				return err
@@ -104,6 +104,15 @@ type target struct {
 	room    booking.Room
 	times   booking.Interval
 	lengths []time.Duration
+}
+
+// at returns the target of a stay in a room at a time, at which its reservations are to keep their lengths.
+func (s stay) at(room booking.Room, times booking.Interval) target {
+	to := target{room: room, times: times}
+	for _, r := range s.confirmed() {
+		to.lengths = append(to.lengths, r.Length())
+	}
+	return to
 }
 
 // following returns the target of a stay whose own reservation has the times of a target and whose extensions follow it.

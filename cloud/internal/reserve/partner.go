@@ -195,7 +195,7 @@ func (s *Service) movePartner(ctx context.Context, tx pgx.Tx, r booking.Reservat
 		return nil
 	}
 	c := s.change(ctx, tx, r, now)
-	if err := c.place([]booking.Reservation{r}, target{room, times, []time.Duration{r.Length()}}, "partner:"+b.Listing.Partner, ""); err != nil {
+	if err := c.place([]booking.Reservation{r}, stay{root: r}.at(room, times), "partner:"+b.Listing.Partner, ""); err != nil {
 		return err
 	}
 	if err := c.issuePass(); err != nil {

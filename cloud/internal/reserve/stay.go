@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,14 +41,6 @@ func (s stay) confirmed() []booking.Reservation {
 		}
 	}
 	return list
-}
-
-// lengths returns the lengths of the confirmed reservations.
-func (s stay) lengths() (all []time.Duration) {
-	for _, r := range s.confirmed() {
-		all = append(all, r.Length())
-	}
-	return all
 }
 
 // price returns the won for which the stay was sold.
