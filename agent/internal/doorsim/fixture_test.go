@@ -96,11 +96,12 @@ type life struct {
 	pi         *pi
 	controller *door.Controller
 
-	cancel context.CancelFunc // of a whole agent
-	ended  chan struct{}
+	cancel context.CancelFunc // ends the whole agent, or the watch of the controller
+	ended  chan struct{}      // of a whole agent
 
 	mu     sync.Mutex
 	online bool // its doors are locked, and it has a connection
+	ends   bool // in order
 	died   time.Time
 	dies   []func()
 }
@@ -118,6 +119,13 @@ func (l *life) hears() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.online && l.died.IsZero()
+}
+
+// ending reports whether the process is over or ends in order.
+func (l *life) ending() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ends || !l.died.IsZero()
 }
 
 func (l *life) overAt(t time.Time) bool {
@@ -164,9 +172,12 @@ func (w *fixture) trace() string {
 	return b.String()
 }
 
-// boot starts a process of the agent.
+// boot starts a process of the agent, unless one runs: two crashes of a run may be less than a start apart.
 func (p *pi) boot() {
 	w := p.w
+	if l := p.process(); l != nil && !l.over() {
+		return
+	}
 	if w.broker != nil {
 		p.bootWhole()
 		return
@@ -187,6 +198,8 @@ func (p *pi) boot() {
 		Event:  func(e protocol.Event) { l.event(e) },
 		Logger: slog.New(slog.DiscardHandler),
 	}, locks)
+	var ctx context.Context
+	ctx, l.cancel = context.WithCancel(context.Background())
 	p.mu.Lock()
 	p.agent, p.booted = l, time.Now()
 	p.mu.Unlock()
@@ -195,6 +208,7 @@ func (p *pi) boot() {
 	if l.over() {
 		return
 	}
+	go l.controller.Watch(ctx)
 	l.mu.Lock()
 	l.online = true
 	l.mu.Unlock()
@@ -223,9 +237,7 @@ func (p *pi) crash(released bool) {
 	for _, do := range dies {
 		do()
 	}
-	if l.cancel != nil {
-		l.cancel() // the dead process has no effect from here on
-	}
+	l.cancel() // the dead process has no effect from here on
 	if released {
 		for _, line := range p.lines {
 			line.off()
@@ -240,8 +252,12 @@ func (p *pi) stop() {
 }
 
 func (l *life) close() {
-	if l.cancel == nil {
+	l.mu.Lock()
+	l.ends = true
+	l.mu.Unlock()
+	if l.ended == nil {
 		l.controller.Close()
+		l.cancel()
 		return
 	}
 	l.cancel()
@@ -377,8 +393,8 @@ func (w *fixture) judge(d drive) {
 	}
 }
 
-// released judges how long a line was driven: no longer than the pulse of its last drive, a defect that prevents the
-// release, or the absence of a process.
+// released judges how long a line was driven: as long as the pulse of its last drive, unless a defect, the end of the process
+// or its absence is the reason for more or less.
 func (w *fixture) released(line *relayLine, driven, since, now time.Time) {
 	p := w.pi
 	for _, other := range w.others {
@@ -389,11 +405,16 @@ func (w *fixture) released(line *relayLine, driven, since, now time.Time) {
 	p.mu.Lock()
 	booted, l := p.booted, p.agent
 	p.mu.Unlock()
-	limit := driven.Add(protocol.DefaultPulse)
+	end := driven.Add(protocol.DefaultPulse)
+	limit, defective := end, false
 	for _, f := range line.faults {
 		if f.from.Before(now) && f.to.After(limit) {
 			limit = f.to
 		}
+		defective = defective || f.from.Before(now) && f.to.Add(f.slow).After(since)
+	}
+	if now.Before(end) && booted.Before(driven) && !defective && !l.ending() {
+		w.violation("D4: %s was driven for %v, %v too short", line.device, now.Sub(since), end.Sub(now))
 	}
 	if limit.Before(booted) {
 		limit = booted
