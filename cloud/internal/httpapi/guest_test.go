@@ -59,6 +59,9 @@ func TestGuestPage(t *testing.T) {
 		says(t, "a blocked number as "+notation, buyer.Post("/payment", contact), blocked)
 	}
 	register(t, c.Manager, 3, start)
+	guest, extension := c.s.Client(t), struct{ Amount int }{}
+	guest.Post("/v2/keys/"+ownerKey(t, c.s, id)+"/extension", map[string]string{"endDateTime": wire(c.start.Add(2 * time.Hour))}).OK(t).Into(t, &extension)
+	guest.Post("/payment", map[string]any{"amount": extension.Amount, "name": "홍길동", "mobileNum": "010-1234-5678"}).OK(t)
 	c.Manager.Delete(path+"/block", nil).OK(t)
 	buyer.Post("/payment", contact).OK(t)
 }

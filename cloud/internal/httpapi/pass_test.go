@@ -415,6 +415,39 @@ func TestEntryAfterRefund(t *testing.T) {
 	}
 }
 
+// TestEntryAfterTheEndOfARegisteredStay expects the discrepancy of a reservation without an order in the lists and alerts of its branch.
+func TestEntryAfterTheEndOfARegisteredStay(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	cast := newCast(t, s)
+	a := keypadAgent(t, s)
+	register(t, cast.Manager, 3, cast.start)
+	id := reservationAt(t, s, 3, cast.start)
+	pass := only(t, s, `select id::text from pass where reservation_id = $1 and ended_at is null`, id)
+	cast.Manager.Delete("/admin/reservation/"+id+"?bookingStatus=paid", map[string]string{"reason": "테스트"}).OK(t)
+	e := a.Enter(protocol.PassEntry{Pass: pass, Device: "room_3", At: s.Clock.Now().Add(time.Second), Outcome: protocol.EntryOpened, Source: protocol.SourcePIN})
+	if err := a.Publish(e); err != nil {
+		t.Fatal(err)
+	}
+	a.Until(t, "the acknowledgement", func() bool { got := a.Acked(); return len(got) > 0 && got[len(got)-1].Entry == e.Entry })
+	var queue struct {
+		Items []struct{ Kind, Branch, ReservationID string }
+	}
+	cast.Manager.Get("/v2/admin/money-desk").OK(t).Into(t, &queue)
+	if len(queue.Items) != 1 || queue.Items[0].Kind != "entered-after-refund" || queue.Items[0].Branch != "gangnam" || queue.Items[0].ReservationID != id {
+		t.Errorf("queue of the manager: %+v, want the entry after the end of reservation %s", queue.Items, id)
+	}
+	if n := count(t, s, `select count(*) from alert where kind = 'discrepancy' and branch = 'gangnam' and ended_at is null and $1`); n != 1 {
+		t.Errorf("%d alerts of the branch, want 1", n)
+	}
+	if _, err := s.DB.Pool.Exec(t.Context(), `update reconciliation_difference set resolved_at = now(), resolved_by = 'hq', resolution = 'x'`); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, s, `select count(*) from alert where kind = 'discrepancy' and ended_at is null and $1`); n != 0 {
+		t.Errorf("%d alerts after the discrepancy was resolved, want 0", n)
+	}
+}
+
 // TestEntryAfterRefundOfAnExtension expects a discrepancy if a guest enters in the time of an extension that was refunded: an agent that is
 // offline still has the pass with the longer window.
 func TestEntryAfterRefundOfAnExtension(t *testing.T) {

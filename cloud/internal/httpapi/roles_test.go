@@ -87,6 +87,12 @@ func TestFrontDeskRefundsNothing(t *testing.T) {
 	c.FrontDesk.Post("/admin/payment", map[string]any{"name": "김영희", "mobileNum": "010-9999-8888"}).OK(t)
 	c.FrontDesk.Delete("/admin/reservation/"+reservationAt(t, c.s, 3, start)+"?bookingStatus=paid", nil).OK(t)
 
+	c.FrontDesk.Post("/admin/reservation", body).OK(t)
+	c.FrontDesk.Post("/admin/payment", map[string]any{"name": "김영희", "mobileNum": "010-9999-8888"}).OK(t)
+	registered := reservationAt(t, c.s, 3, start)
+	extend(t, c.s, c.s.Client(t), ownerKey(t, c.s, registered), start.Add(2*time.Hour))
+	says(t, "a stay with a paid extension", c.FrontDesk.Delete("/admin/reservation/"+registered+"?bookingStatus=paid", nil), notAuthorized)
+
 	var record struct{ Key, DoorlockKey *string }
 	c.FrontDesk.Get("/v2/admin/reservations/"+reservationAt(t, c.s, 1, start)).OK(t).Into(t, &record)
 	if record.Key != nil || record.DoorlockKey != nil {

@@ -49,7 +49,7 @@ func DeskQueue(ctx context.Context, q Querier, branches []string, unclearAt time
 			            when 'late-deposit' then 'late' when 'reversal' then 'reversal' when 'entered-after-refund' then 'entered-after-refund'
 			            else 'difference' end,
 			       coalesce(b.code, ''), coalesce(r.id, 0), d.order_id, 0, d.id, coalesce(r.amount, 0), d.found_at, null, d.detail, null
-			from reconciliation_difference d left join reservation r on r.order_id = d.order_id left join branch b on b.id = r.branch_id
+			from reconciliation_difference d left join reservation r on r.id = discrepancy_reservation(d.order_id) left join branch b on b.id = r.branch_id
 			where d.resolved_at is null and ($1::text[] is null or b.code = any($1))
 			  and not (d.kind in ('refund', 'refund-overdue', 'late-deposit', 'stuck') and exists (
 			      select from refund f where f.reservation_id = r.id and (f.state in ('PENDING', 'FAILED') or f.state = 'REQUESTED' and f.created_at < $2)))

@@ -156,7 +156,7 @@ func OpenRefunds(ctx context.Context, q Querier, branch booking.BranchID) ([]Ref
 func DiscrepanciesOf(ctx context.Context, q Querier, branch booking.BranchID, unknown bool) ([]money.Discrepancy, error) {
 	rows, err := q.Query(ctx, `
 		select d.id, d.found_at, d.order_id, d.kind, d.detail, d.resolved_at, coalesce(d.resolution, '')
-		from reconciliation_difference d left join reservation r on r.order_id = d.order_id
+		from reconciliation_difference d left join reservation r on r.id = discrepancy_reservation(d.order_id)
 		where r.branch_id = $1 or $2 and r.id is null
 		order by (d.resolved_at is null) desc, d.id desc limit 500`, branch, unknown)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 //   - [IssuePass] after every statement that confirms a reservation, moves it, or gives it another key: confirmation,
 //     registration, move, exchange, rotation. It creates a new PIN and ends the previous pass.
 //   - [ExtendPass] when the stay gets longer or shorter under the same key: an extension or the end of one. The PIN stays.
-//   - [LiftQuarantine] when the guest, not staff, frees a time before the PIN is disclosed (an exchange).
+//   - [LiftQuarantine] when the guest, not staff, frees a time before the PIN is disclosed (a cancellation, an exchange).
 //
 // Nothing is called to end a pass: triggers end it when the reservation is no longer DONE, has another room or time
 // (pass_follows), or another owner's key (pass_follows_key); a reservation whose end becomes earlier keeps its pass, shortened. The trigger quarantine_freed blocks

@@ -40,7 +40,7 @@ var PersonalTables = []PersonalTable{
 		{Name: "number", Erased: "null", Sealed: true}, {Name: "masked", Erased: "null"}, {Name: "url", Erased: "null"},
 		{Name: "error_message", Erased: "null"}, {Name: "outside", Erased: "null"},
 	}},
-	{Name: "reconciliation_difference", Reservation: "(select o.id from reservation o where o.order_id = x.order_id)", Columns: []PersonalColumn{
+	{Name: "reconciliation_difference", Reservation: "discrepancy_reservation(x.order_id)", Columns: []PersonalColumn{
 		{Name: "resolution", Erased: "null"},
 	}},
 	{Name: "reservation_move", Reservation: "x.reservation_id", Columns: []PersonalColumn{{Name: "reason", Erased: "null"}}},

@@ -51,12 +51,17 @@ func ReleaseQuarantine(ctx context.Context, tx pgx.Tx, branch booking.BranchID, 
 	return err
 }
 
-// LiftQuarantine ends the quarantines of the time that a reservation left: the guest did so before the PIN was disclosed,
-// so no guest knows it.
-func LiftQuarantine(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
+// LiftQuarantine ends the quarantines of the time that the guest of a stay, and of its extensions, has freed in this transaction. The
+// stay was to begin at start and its PIN was not disclosed yet. A quarantine remains where an agent may hold another pass, such as
+// one of an earlier window of the stay, whose PIN may be known.
+func LiftQuarantine(ctx context.Context, tx pgx.Tx, id booking.ReservationID, start time.Time) error {
 	_, err := tx.Exec(ctx, `
-		update reservation set state = 'RELEASED'
-		where quarantine_of = $1 and state = 'HOLD' and branch_id = (select branch_id from reservation where id = $1)`, id)
+		update reservation q set state = 'RELEASED'
+		where q.quarantine_of in (select id from reservation where id = $1 or extends = $1) and q.state = 'HOLD' and q.created_at = now()
+		  and q.branch_id = (select branch_id from reservation where id = $1)
+		  and not exists (
+			select from pass_listed l where l.room_id = q.room_id and l.not_after > q.start_at and l.not_before < q.end_at
+			  and not undisclosed(l.pass_id, $1, $2))`, id, start)
 	return err
 }
 

@@ -52,7 +52,8 @@ func lockOut(now string) string {
 // unlock window, $4 the age after which a failed press does not count, $5 that lead.
 var keyFacts = `
 	select coalesce(r.id, 0), coalesce(b.code, ''), coalesce(r.state, ''), coalesce(m.no, 0), r.start_at, ` + stayEnd + `, r.expires_at, r.canceled_at,
-	       exists (select from refund f where f.reservation_id = r.id and f.amount > 0 and f.state = 'COMPLETED')
+	       (exists (select from refund f where f.reservation_id = r.id and f.amount > 0 and f.state = 'COMPLETED')
+	         or exists (select from money_entry e where e.reservation_id = r.id and e.kind = 'refunded')) -- in the provider's dashboard
 	         and not exists (select from refund f where f.reservation_id = r.id and f.state not in ('COMPLETED', 'REFUSED')),
 	       coalesce(k.kind, ''), coalesce(k.revoked_as, ''), k.revoked_at,
 	       coalesce(k.id is not null and ` + opens + ` and r.start_at <= $3 and $3 < ` + stayEnd + `, false), coalesce(r.keys_blocked, false),

@@ -114,8 +114,10 @@ func (s *Service) adminCancel(ctx context.Context, req AdminCancelRequest, looke
 		if seen == "" || seen != r.BookingStatus() {
 			return ErrStatusMismatch
 		}
-		if req.By.Role == account.FrontDesk && r.Amount > 0 && r.State != booking.Hold && r.State != booking.WaitingForDeposit {
-			return account.ErrRoleForbidden // it would be a refund
+		if req.By.Role == account.FrontDesk {
+			if refunds, err := c.wouldRefund(); err != nil || refunds {
+				return cmp.Or(err, account.ErrRoleForbidden)
+			}
 		}
 		if lookedUp {
 			return nil
@@ -127,6 +129,16 @@ func (s *Service) adminCancel(ctx context.Context, req AdminCancelRequest, looke
 		}
 		return waits, c.audited(req.By, "reservation.cancel", withReason(accountDetail(req.Account, waits), req.Reason))
 	})
+}
+
+// wouldRefund reports whether the end of the reservation, and of the extensions that end with it, returns money.
+func (c *change) wouldRefund() (bool, error) {
+	r := c.r()
+	if r.State == booking.Hold || r.State == booking.WaitingForDeposit {
+		return false, nil
+	}
+	extensions, err := postgres.LockExtensions(c.ctx, c.tx, cmp.Or(r.Extends, r.ID))
+	return r.Amount > 0 || slices.ContainsFunc(extensions, func(e booking.Reservation) bool { return e.State == booking.Done && e.Amount > 0 }), err
 }
 
 // noteCancelAccount records the account of a cancellation at its refund. waits reports that another administrator has to approve it.
@@ -193,8 +205,17 @@ func (s *Service) lookUpTransfer(ctx context.Context, id booking.ReservationID) 
 	return err
 }
 
-// cancel executes a request to cancel, and reports whether a refund may be in progress.
+// cancel executes a request to cancel, and reports whether a refund may be in progress. A guest cancels before the PIN is disclosed,
+// so the freed time needs no quarantine.
 func (c *change) cancel(intent cancellation) (refunding bool, err error) {
+	refunding, err = c.execute(intent)
+	if err != nil || intent.by != "customer" || c.r().Extends != 0 {
+		return refunding, err
+	}
+	return refunding, postgres.LiftQuarantine(c.ctx, c.tx, c.r().ID, c.r().Start)
+}
+
+func (c *change) execute(intent cancellation) (refunding bool, err error) {
 	known, err := c.charged()
 	if err != nil {
 		return false, err

@@ -1,6 +1,7 @@
 package reserve_test
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -99,6 +100,19 @@ func TestFailedTransferOfTheDashboard(t *testing.T) {
 	}
 	s.awaitRefund(t, id, "COMPLETED")
 	s.nothingHeld(t)
+}
+
+// TestWhyAfterTheDashboard: a card payment that the provider's dashboard canceled has no refund of ours, but its money is back.
+func TestWhyAfterTheDashboard(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	g := s.guest(t, sandbox.MethodCard)
+	s.dashboard(t, g.order, 0, nil)
+	s.await(t, g.order.OrderID, "CANCELED")
+	reply, err := g.Do(s.ctx, http.MethodGet, "/v2/keys/"+g.key+"/why?branch=gangnam&door=room", nil)
+	if err != nil || decode[struct{ Code string }](t, reply.Data).Code != "refunded" {
+		t.Errorf("why: %s, %v, want refunded", reply.Raw, err)
+	}
 }
 
 // TestDashboardCancellationDuringAnOutage: the comparison reaches back to the last complete one, so a cancellation in the

@@ -118,7 +118,7 @@ func (c *change) exchange(stay stay, req ExchangeRequest, earlier booking.Reserv
 	if err := c.notifyMoved(); err != nil {
 		return Exchange{}, err
 	}
-	return Exchange{Moved: true}, postgres.LiftQuarantine(c.ctx, c.tx, r.ID) // the PIN is not disclosed yet
+	return Exchange{Moved: true}, postgres.LiftQuarantine(c.ctx, c.tx, r.ID, r.Start) // the PIN is not disclosed yet
 }
 
 // holdExchange holds the new time of a stay that costs another amount there.

@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,12 +71,24 @@ func (s *Service) SealKeys(ctx context.Context) error {
 // ErrNoKey is returned if the reservation has no key that opens doors.
 var ErrNoKey = errors.New("reserve: the reservation has no key")
 
-// RotateKey gives the guest a new key and sends it. The previous key opens nothing from the next claim on; companions keep
+// lockedWithKey is locked for the reservation that has the key of a stay: for an extension, the one that it extends.
+func (s *Service) lockedWithKey(ctx context.Context, id booking.ReservationID, do func(*change) error) error {
+	r, err := postgres.Reservation(ctx, s.DB.Pool, id)
+	if errors.Is(err, booking.ErrNoReservation) {
+		return ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	return s.locked(ctx, cmp.Or(r.Extends, id), do)
+}
+
+// RotateKey gives the guest of a stay a new key and sends it. The previous key opens nothing from the next claim on; companions keep
 // theirs. It reports whether the reservation has a contact to send the key to.
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, ErrNoKey.
 func (s *Service) RotateKey(ctx context.Context, id booking.ReservationID, reason string, by account.Principal) (sent bool, err error) {
-	err = s.locked(ctx, id, func(c *change) error {
+	err = s.lockedWithKey(ctx, id, func(c *change) error {
 		if _, err := c.reachable(by); err != nil {
 			return err
 		}
@@ -117,13 +130,13 @@ type ContactCorrection struct {
 	By                  account.Principal
 }
 
-// CorrectContact corrects the contact of a reservation that is paid or waits for its deposit. If there is a key, the guest
+// CorrectContact corrects the contact of a stay, its extensions included, that is paid or waits for its deposit. If there is a key, the guest
 // receives another one at the new contact; the previous one counts as unknown from then on, because it went to another
 // person, and companions' keys are revoked. Messages that wait to be sent to the previous contact are not sent.
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, ErrNotCorrectable.
 func (s *Service) CorrectContact(ctx context.Context, req ContactCorrection) error {
-	return s.locked(ctx, req.ID, func(c *change) error {
+	return s.lockedWithKey(ctx, req.ID, func(c *change) error {
 		if _, err := c.reachable(req.By); err != nil {
 			return err
 		}

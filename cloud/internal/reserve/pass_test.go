@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -187,5 +188,78 @@ func TestMoveQuarantinesOnlyTheTimeItLeaves(t *testing.T) {
 	}
 	if found := s.quarantines(t); len(found) != 0 {
 		t.Errorf("quarantine after its release: %+v", found)
+	}
+}
+
+// TestQuarantineOutlivesAChangeByTheGuest: staff move a stay after its PIN was disclosed, while the agent is offline, and then the guest
+// changes or cancels the stay. The time that the disclosed PIN opens is not sold; the time that the guest frees is.
+func TestQuarantineOutlivesAChangeByTheGuest(t *testing.T) {
+	t.Parallel()
+	for name, free := range map[string]func(*testing.T, *shop, guest, time.Time){
+		"exchange": func(t *testing.T, s *shop, g guest, moved time.Time) {
+			later := moved.Add(24 * time.Hour)
+			reply := s.answer(t, g.Buyer, g.exchangePath(), g.exchange(g.wish.Room, later, later.Add(time.Hour)), 200, "")
+			if !decode[exchanged](t, reply.Data).Moved {
+				t.Fatalf("exchange: %s", reply.Data)
+			}
+		},
+		"cancellation": func(t *testing.T, s *shop, g guest, _ time.Time) {
+			s.answer(t, g.Buyer, "/payment/cancel", map[string]any{"id": g.id, "cancelReason": "변심"}, 200, "")
+			s.await(t, g.order.OrderID, "CANCELED")
+		},
+		"cancellation without a refund": func(t *testing.T, s *shop, g guest, _ time.Time) {
+			s.exec(t, `update reservation set refund_policy = $2 where id = $1`, g.id, `[{"untilMinutesBefore":30,"percent":0}]`)
+			s.answer(t, g.Buyer, "/payment/cancel", map[string]any{"id": g.id, "cancelReason": "변심"}, 200, "")
+			s.wantState(t, g.order.OrderID, "CANCELED")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			g := s.loggedIn(t, sandbox.MethodCard)
+			s.listed(t, g.id)
+			s.Clock.Advance(g.wish.Start.Add(-20 * time.Minute).Sub(s.Clock.Now()))
+			moved := g.wish.Start.Add(50 * time.Minute)
+			err := s.Replica(t).Move(s.ctx, reserve.MoveRequest{ID: booking.ReservationID(g.id), Room: g.wish.Room, Times: local(moved, moved.Add(time.Hour)), By: hq})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.listed(t, g.id)
+			free(t, s, g, moved)
+			var blocked []booking.Interval
+			for _, q := range s.quarantines(t) {
+				blocked = append(blocked, q.Interval)
+			}
+			slices.SortFunc(blocked, func(a, b booking.Interval) int { return a.Start.Compare(b.Start) })
+			// The move left the time up to the margin of the new start; the rest of the disclosed window is freed by the guest.
+			if len(blocked) != 2 || !blocked[0].Start.Equal(g.wish.Start) || !blocked[1].End.After(g.end().Add(-3*time.Minute)) {
+				t.Errorf("in quarantine: %v, want the window of the disclosed PIN, %s to %s", blocked, g.wish.Start, g.end())
+			}
+		})
+	}
+}
+
+// TestCancellationByTheGuestNeedsNoQuarantine: the PIN is not disclosed yet, whatever the refund policy returns, for the extensions, too.
+func TestCancellationByTheGuestNeedsNoQuarantine(t *testing.T) {
+	t.Parallel()
+	for _, percent := range []string{"100", "50", "0"} {
+		t.Run(percent, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore":30,"percent":`+percent+`}]`)
+			g := s.loggedIn(t, sandbox.MethodCard)
+			if percent != "0" {
+				g.extend(t, s, g.end().Add(time.Hour))
+			}
+			s.listed(t, g.id)
+			s.answer(t, g.Buyer, "/payment/cancel", map[string]any{"id": g.id, "cancelReason": "변심"}, 200, "")
+			s.await(t, g.order.OrderID, "CANCELED")
+			s.eventually(t, "the end of the stay", func() bool {
+				return s.count(t, `select count(*) from reservation where (id = $1 or extends = $1) and state in ('DONE', 'CANCELING')`, g.id) == 0
+			})
+			if found := s.quarantines(t); len(found) != 0 {
+				t.Errorf("quarantine after the guest's own cancellation: %+v", found)
+			}
+		})
 	}
 }

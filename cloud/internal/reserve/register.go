@@ -60,10 +60,12 @@ func (s *Service) Register(ctx context.Context, token Token, contact booking.Con
 		if held.State != booking.Hold || !held.Occupies(now) {
 			return ErrHoldExpired
 		}
-		if block, err := postgres.BlockOfGuest(ctx, tx, booking.NormalizePhone(contact.Mobile)); err != nil {
-			return err
-		} else if block.Reason != "" {
-			return ErrBlocked
+		if held.Extends == 0 && held.Replaces == 0 { // a stay that exists may be extended and changed
+			if block, err := postgres.BlockOfGuest(ctx, tx, booking.NormalizePhone(contact.Mobile)); err != nil {
+				return err
+			} else if block.Reason != "" {
+				return ErrBlocked
+			}
 		}
 		if err := s.limitPhone(ctx, tx, held, contact.Mobile, now); err != nil {
 			return err

@@ -16,7 +16,7 @@ var ErrNothingToSend = errors.New("reserve: no key or no contact to send it to")
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, ErrNothingToSend.
 func (s *Service) ResendKey(ctx context.Context, id booking.ReservationID, by account.Principal) error {
-	return s.locked(ctx, id, func(c *change) error {
+	return s.lockedWithKey(ctx, id, func(c *change) error {
 		if _, err := c.reachable(by); err != nil {
 			return err
 		}
