@@ -1,6 +1,7 @@
 package backoffice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -21,7 +22,7 @@ type Record struct {
 	History []postgres.HistoryEntry
 	Keys    []booking.AccessKey // revoked ones included
 	Cash    money.CashReceipt   // zero: none is wanted
-	Visit   *postgres.Visit     // nil: no guest is known to have entered
+	Visit   *postgres.Visit     // of the stay that an extension belongs to; nil: no guest is known to have entered
 	Cleaned *postgres.CleaningPhoto
 }
 
@@ -52,7 +53,7 @@ func (s *Service) Complete(ctx context.Context, r Record, by string) (Record, er
 		return r, err
 	}
 	r.Cash = cash[r.ID]
-	if r.Visit, err = postgres.VisitOf(ctx, s.DB.Pool, r.ID, s.DB.Now()); err != nil {
+	if r.Visit, err = postgres.VisitOf(ctx, s.DB.Pool, cmp.Or(r.Extends, r.ID), s.DB.Now()); err != nil {
 		return r, err
 	}
 	if r.Cleaned, err = postgres.CleaningPhotoOf(ctx, s.DB.Pool, r.ID); err != nil {

@@ -472,6 +472,11 @@ func TestEntryAfterRefundOfAnExtension(t *testing.T) {
 	if n := entered(end.Add(20 * time.Minute)); n != 0 {
 		t.Errorf("entry during the paid extension: %d discrepancies", n)
 	}
+	var record struct{ Stay *struct{ ByKey *string } }
+	cast.HQ.Get("/v2/admin/reservations/"+extension).OK(t).Into(t, &record)
+	if record.Stay == nil {
+		t.Error("the record of the extension does not show that the guest has entered")
+	}
 	cast.HQ.Delete("/admin/reservation/"+extension+"?bookingStatus=paid", map[string]string{"reason": "테스트"}).OK(t)
 	if n := entered(end.Add(-10 * time.Minute)); n != 0 {
 		t.Errorf("entry in the time that is still paid: %d discrepancies", n)

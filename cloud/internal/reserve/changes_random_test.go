@@ -24,8 +24,8 @@ var (
 // machine is done with them before the shop's context ends.
 const sequencesPerShop = 100
 
-// TestRandomChanges buys stays and changes them at random: extensions, exchanges, moves, partial refunds, early ends,
-// compensations and cancellations under a refund policy, with answers of the provider lost in between. At the end of the test
+// TestRandomChanges buys stays and changes them at random: extensions, exchanges, moves, new keys, partial refunds, early
+// ends, compensations and cancellations under a refund policy, with answers of the provider lost in between. At the end of the test
 // the provider holds, for each order, what was paid and not refunded, and its books equal ours; see moneytest.Audit.
 func TestRandomChanges(t *testing.T) {
 	t.Parallel()
@@ -204,9 +204,11 @@ func (r *random) step() error {
 			return err
 		}
 	}
-	switch r.rng.IntN(11) {
+	switch r.rng.IntN(12) {
 	case 8:
 		return r.turnover()
+	case 11:
+		return r.rotateKey()
 	case 9, 10:
 		return r.note("part", r.admin, http.MethodPost, fmt.Sprintf("/v2/admin/reservations/%d/refunds", r.id),
 			map[string]any{"amount": 1 + r.rng.IntN(9000), "reason": "소음", "refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "홍길동"})
@@ -362,6 +364,20 @@ func (r *random) move() error {
 	return r.note("move", r.admin, http.MethodPut, fmt.Sprintf("/admin/reservation/%d", r.id), map[string]any{
 		"room": fmt.Sprint(r.rng.IntN(6) + 1), "startDateTime": moneytest.Wire(start), "endDateTime": moneytest.Wire(start.Add(time.Duration(2+r.rng.IntN(20)) * 10 * time.Minute)), "wholeStay": r.rng.IntN(2) == 0,
 	})
+}
+
+// rotateKey has staff replace the key of the stay, for any of its reservations.
+func (r *random) rotateKey() error {
+	rows, err := r.s.DB.Pool.Query(r.s.ctx, `select id from reservation where id = $1 or extends = $1 order by id`, r.id)
+	if err != nil {
+		return err
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return err
+	}
+	id := ids[r.rng.IntN(len(ids))]
+	return r.note("key", r.admin, http.MethodPost, fmt.Sprintf("/v2/admin/reservations/%d/key", id), map[string]any{"reason": "분실"})
 }
 
 func (r *random) cancelExtension() error {
