@@ -17,8 +17,9 @@ type doorOverview struct {
 		Source       *string
 	}
 	Passes []struct {
-		Username string
-		Codes    bool
+		Username  string
+		AppliedAt time.Time
+		Codes     bool
 	}
 }
 
@@ -39,14 +40,14 @@ func eventuallyTrue(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// awaitCodes waits until the agent of gangnam has acknowledged the key of the one-time codes.
-func awaitCodes(t *testing.T, s *world.Stack) {
+// awaitCodes waits until the agent of gangnam has acknowledged the key of the one-time codes, after a time.
+func awaitCodes(t *testing.T, s *world.Stack, since time.Time) {
 	t.Helper()
 	hq := staff(t, s)
 	eventuallyTrue(t, "the agent has the code key", func() bool {
 		var doors doorOverview
 		hq.must("GET", "/v2/admin/branches/gangnam/doors", nil, &doors)
-		return len(doors.Passes) == 1 && doors.Passes[0].Codes
+		return len(doors.Passes) == 1 && doors.Passes[0].Codes && doors.Passes[0].AppliedAt.After(since)
 	})
 }
 
@@ -95,7 +96,7 @@ func pinOf(t *testing.T, s *world.Stack, key string) (pin string) {
 func TestKeypadsWithoutUplink(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)
-	awaitCodes(t, s)
+	awaitCodes(t, s, time.Time{})
 	hq := staff(t, s)
 	second := keyOfAdminReservation(t, s, "gangnam", 2, "01022220002")
 	third := keyOfAdminReservation(t, s, "gangnam", 3, "01022220003")

@@ -48,7 +48,7 @@ func TestDisaster(t *testing.T) {
 	if got, _ := guest.open("gangnam", "room", key); got.Status != "SUCCESS" {
 		t.Errorf("the guest's key: %+v", got)
 	}
-	awaitCodes(t, second)
+	awaitCodes(t, second, began) // not the list of the backup
 	fault(t, second, "gangnam", "room_2", "stuck")
 	if got, _ := guest.open("gangnam", "room", key); got.FailoverKey == nil || len(*got.FailoverKey) != 8 {
 		t.Errorf("the one-time code, under the new key: %+v", got)

@@ -353,7 +353,7 @@ func (p *page) keys(keys string, options ...chromedp.KeyOption) {
 // back goes back in the browser's history.
 func (p *page) back() {
 	p.t.Helper()
-	value[bool](p, `(history.back(), true)`)
+	value[bool](p, `(setTimeout(() => history.back()), true)`) // after the answer: a navigation ends the evaluation
 }
 
 // offline disconnects or reconnects the network. Address patterns limit it to matching requests.
