@@ -172,7 +172,7 @@ func TestWhy(t *testing.T) {
 	moved := h.reserve(2)
 	id = one[int64](h, `select reservation_id from access_key where hash = sha256(convert_to($1, 'UTF8'))`, moved)
 	h.exec(`insert into reservation_move (reservation_id, moved_by, from_room, from_start, from_end, to_room, to_start, to_end)
-		select id, 'admin:hq', 2, start_at, end_at, 2, start_at, end_at from reservation where id = $1`, id)
+		select id, 'admin:hq', 2, start_at, end_at, 2, start_at + interval '1 day', end_at + interval '1 day' from reservation where id = $1`, id)
 	check(moved, "gangnam", access.Room, access.Openable) // only the room was another one
 	state(`start_at = start_at + interval '1 day', end_at = end_at + interval '1 day', occupied = tstzrange(start_at + interval '1 day', end_at + interval '1 day 10 minutes')`)
 	check(moved, "gangnam", access.Room, access.Moved, access.Wait, access.LogIn, access.Call)

@@ -30,7 +30,9 @@ type Policy = postgres.ClimatePolicy
 
 // Errors of policies.
 var (
-	ErrNoRoom = errors.New("climate: no such room, or a duplicate room")
+	ErrNoRoom = errors.New("climate: no such room")
+	// ErrDuplicateRoom is returned if a room has two policies.
+	ErrDuplicateRoom = errors.New("climate: duplicate room")
 	// ErrOtherUnit is returned if an option belongs to another unit than the policy's.
 	ErrOtherUnit = errors.New("climate: the option belongs to another unit")
 	// ErrStaffDecided is returned to a guest if staff have sent a command during the stay.
@@ -54,7 +56,7 @@ func (s *Service) Options(ctx context.Context, branch booking.BranchID) ([]postg
 }
 
 // SetPolicies replaces the policies of a branch. Their sensors are those that the agent reports, now and later. It returns
-// ErrNoRoom, ErrUnknownOption or ErrOtherUnit.
+// ErrNoRoom, ErrDuplicateRoom, ErrUnknownOption or ErrOtherUnit.
 func (s *Service) SetPolicies(ctx context.Context, branch booking.Branch, policies []postgres.ClimatePolicy, by string) error {
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
 		options, err := postgres.BranchOptions(ctx, tx, branch.ID)
@@ -64,7 +66,7 @@ func (s *Service) SetPolicies(ctx context.Context, branch booking.Branch, polici
 		seen := map[int]bool{}
 		for _, p := range policies {
 			if seen[p.RoomNo] {
-				return ErrNoRoom
+				return ErrDuplicateRoom
 			}
 			seen[p.RoomNo] = true
 			for _, id := range append([]string{p.ArriveOption, p.LeaveOption}, p.GuestOptions...) {

@@ -35,7 +35,7 @@ func TestClimatePolicy(t *testing.T) {
 		c.Manager.Put(path, policy(map[string]any{field: bad})).Fails(t, 404, "ResourceNotFoundException", "")
 	}
 	twice := policy(nil)["rooms"].([]any)
-	c.Manager.Put(path, map[string]any{"rooms": append(twice, twice[0])}).Fails(t, 404, "ResourceNotFoundException", "")
+	c.Manager.Put(path, map[string]any{"rooms": append(twice, twice[0])}).Fails(t, 400, "IllegalArguemntError", "한 룸(room)에는 정책을 하나만 정할 수 있습니다.")
 	var stored struct {
 		Rooms []struct {
 			Room, Unit   string

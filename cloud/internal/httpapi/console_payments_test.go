@@ -11,6 +11,24 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
+// An account that ended without a deposit is in the list of a month, but not in its sums.
+func TestSumsCountWhatWasPaid(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	_, err := s.DB.Pool.Exec(t.Context(), `
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, method, amount, order_id, created_at, canceled_at)
+		select b.id, m.id, 'CANCELED', 'CUSTOMER', at, at + interval '1 hour', tstzrange(at, at + interval '70 minutes'), '가상계좌', 10000, 'unpaid', at, at
+		from branch b join room m on m.branch_id = b.id and m.no = 2, (select '2025-10-10 12:00+09'::timestamptz as at) time where b.code = 'gangnam'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var month struct{ Sums, Payments []any }
+	s.Admin(t, "gangnam-manager", "gangnam-demo").Get("/v2/admin/branches/gangnam/money?yearMonth=2025-10").OK(t).Into(t, &month)
+	if len(month.Sums) != 0 || len(month.Payments) != 1 {
+		t.Errorf("sums %v and payments %v, want one payment that counts nothing", month.Sums, month.Payments)
+	}
+}
+
 // The sums of a month, its pages and its file contain every payment, even if there are more than one list can show.
 func TestPaymentsOfAMonthAreComplete(t *testing.T) {
 	t.Parallel()

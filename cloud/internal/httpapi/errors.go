@@ -229,6 +229,7 @@ var table = []row{
 	{access.ErrUnknownRoom, 404, typeNotFound, "해당 룸을 찾을 수 없습니다."},
 	{climate.ErrUnknownOption, 404, typeNotFound, "해당 에어컨 옵션을 찾을 수 없습니다."},
 	{climate.ErrNoRoom, 404, typeNotFound, "해당 룸을 찾을 수 없습니다."},
+	{climate.ErrDuplicateRoom, 400, typeIllegal, "한 룸(room)에는 정책을 하나만 정할 수 있습니다."},
 	{climate.ErrOtherUnit, 400, typeIllegal, "에어컨(unit)에 없는 옵션입니다."},
 	{climate.ErrStaffDecided, 409, typeConflict, "직원이 에어컨을 조작하여 온도를 바꿀 수 없습니다."},
 	{climate.ErrDeviceUnavailable, 503, typeDevice, "지점 장치가 응답하지 않습니다."},

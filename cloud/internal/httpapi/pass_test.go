@@ -472,10 +472,13 @@ func TestEntryAfterRefundOfAnExtension(t *testing.T) {
 	if n := entered(end.Add(20 * time.Minute)); n != 0 {
 		t.Errorf("entry during the paid extension: %d discrepancies", n)
 	}
-	var record struct{ Stay *struct{ ByKey *string } }
+	var record struct {
+		Stay    *struct{ ByKey *string }
+		Movable bool
+	}
 	cast.HQ.Get("/v2/admin/reservations/"+extension).OK(t).Into(t, &record)
-	if record.Stay == nil {
-		t.Error("the record of the extension does not show that the guest has entered")
+	if record.Stay == nil || record.Movable {
+		t.Errorf("the record of the extension is %+v, want the visit of the stay, with which it moves", record)
 	}
 	cast.HQ.Delete("/admin/reservation/"+extension+"?bookingStatus=paid", map[string]string{"reason": "테스트"}).OK(t)
 	if n := entered(end.Add(-10 * time.Minute)); n != 0 {
@@ -642,6 +645,12 @@ func TestQuarantineIsReleasedByHeadquarters(t *testing.T) {
 		t.Fatalf("quarantine %+v", day.Quarantine)
 	}
 	held := day.Quarantine[0]
+	var closing struct{ Conflicts []any }
+	cast.HQ.Post("/v2/admin/closures", map[string]any{"branches": []string{"gangnam"}, "reason": "점검", "preview": true, "rule": map[string]string{
+		"from": cast.start.In(seoul).Format(time.DateOnly), "to": cast.start.In(seoul).AddDate(0, 0, 1).Format(time.DateOnly)}}).OK(t).Into(t, &closing)
+	if n := count(t, s, `select count(*) from reservation where state = 'DONE' and branch_id = (select id from branch where code = 'gangnam') and end_at > now() and $1`); len(closing.Conflicts) != n {
+		t.Errorf("conflicts of a closure: %+v, want the %d reservations", closing.Conflicts, n)
+	}
 	path := "/v2/admin/branches/gangnam/quarantine/" + held.ID + "/release"
 	cast.Manager.Post(path, map[string]string{"reason": "현장 확인"}).Fails(t, 403, "AuthorizationError", "")
 	cast.HQ.Post(path, map[string]string{"reason": " "}).Fails(t, 400, "IllegalArguemntError", "")

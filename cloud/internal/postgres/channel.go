@@ -230,21 +230,24 @@ type Block struct {
 	Attempt int // including the current one
 }
 
-// blocking is the predicate of reservations r whose time a listing l must not sell. Bookings of the same partner are
-// excluded.
-const blocking = `r.room_id = l.room_id and l.enabled and l.channel = 'gateway'
-	and r.state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') and not (r.source = 'PARTNER' and r.created_by = l.partner)`
+// blocking returns the predicate of reservations r whose time a listing l must not sell, quarantines included. Bookings of the
+// same partner are excluded. now is an expression.
+func blocking(now string) string {
+	return `r.room_id = l.room_id and l.enabled and l.channel = 'gateway'
+	and (r.state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') or r.state = 'HOLD' and r.quarantine_of is not null and r.expires_at > ` + now + `)
+	and not (r.source = 'PARTNER' and r.created_by = l.partner)`
+}
 
-// WantBlocks requests a block for the reservation's time at every gateway that lists its room, except the gateway the
+// WantBlocks requests a block for the time of each reservation at every gateway that lists its room, except the gateway the
 // reservation came from. Calendar partners need none, because they read our calendar. It returns the ids of the new
 // blocks.
-func WantBlocks(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) ([]int64, error) {
+func WantBlocks(ctx context.Context, tx pgx.Tx, ids []booking.ReservationID, now time.Time) ([]int64, error) {
 	rows, err := tx.Query(ctx, `
 		insert into channel_block (reservation_id, listing_id, state, start_at, end_at, next_at)
 		select r.id, l.id, 'WANTED', r.start_at, r.end_at, $2 from reservation r, channel_listing l
-		where r.id = $1 and `+blocking+` and not exists (
+		where r.id = any($1) and `+blocking("$2")+` and not exists (
 		    select from channel_block b where b.reservation_id = r.id and b.listing_id = l.id and b.state in ('WANTED', 'PLACED'))
-		returning id`, id, now)
+		returning id`, ids, now)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +277,7 @@ func AlignBlocks(ctx context.Context, q Querier, now time.Time) (complete bool, 
 		update channel_block b set state = 'UNWANTED', attempt = 0, next_at = $1
 		where b.state in ('WANTED', 'PLACED') and b.end_at > $1 and not exists (
 		    select from reservation r, channel_listing l
-		    where r.id = b.reservation_id and l.id = b.listing_id and `+blocking+` and b.start_at = r.start_at and b.end_at = r.end_at)`, now)
+		    where r.id = b.reservation_id and l.id = b.listing_id and `+blocking("$1")+` and b.start_at = r.start_at and b.end_at = r.end_at)`, now)
 	// offset 0 makes PostgreSQL start with the few branches and use reservation_by_time for each; without it the
 	// planner may scan all reservations.
 	batch.Queue(`
@@ -283,7 +286,7 @@ func AlignBlocks(ctx context.Context, q Querier, now time.Time) (complete bool, 
 		from branch cross join lateral (
 			select * from reservation r where r.branch_id = branch.id and r.start_at > $2 and r.end_at > $1 and `+liveStates+`
 			offset 0) r
-		join channel_listing l on `+blocking+`
+		join channel_listing l on `+blocking("$1")+`
 		where not exists (
 		    select from channel_block b where b.reservation_id = r.id and b.listing_id = l.id and b.state in ('WANTED', 'PLACED'))
 		limit $3`, now, now.Add(-booking.MaxLength), alignMost)

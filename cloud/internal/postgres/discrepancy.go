@@ -48,6 +48,7 @@ func ProviderBalances(ctx context.Context, q Querier, orders []string, since tim
 		            then r.amount - case when p.provider_status in ('DONE', 'PARTIAL_CANCELED', 'CANCELED') then coalesce(p.total_amount - p.balance_amount, 0) else 0 end
 		            when p.settled_outside > 0 or p.retained > 0 then coalesce(p.balance_amount, 0) else 0 end,
 		       r.state = 'CANCELING' or r.id in (`+unsettled+`)
+		         or r.state = 'CANCELED' and exists (select from refund f where f.reservation_id = r.id and f.state = 'FAILED')
 		from reservation r join payment p on p.reservation_id = r.id
 		where r.order_id = any($1) or r.paid_at > $2`, orders, since)
 	if err != nil {

@@ -51,7 +51,7 @@ func DeskQueue(ctx context.Context, q Querier, branches []string, unclearAt time
 			       coalesce(b.code, ''), coalesce(r.id, 0), d.order_id, 0, d.id, coalesce(r.amount, 0), d.found_at, null, d.detail, null
 			from reconciliation_difference d left join reservation r on r.id = discrepancy_reservation(d.order_id) left join branch b on b.id = r.branch_id
 			where d.resolved_at is null and ($1::text[] is null or b.code = any($1))
-			  and not (d.kind in ('refund', 'refund-overdue', 'late-deposit', 'stuck') and exists (
+			  and not (d.kind in ('refund', 'refund-overdue', 'late-deposit', 'stuck', 'balance') and exists (
 			      select from refund f where f.reservation_id = r.id and (f.state in ('PENDING', 'FAILED') or f.state = 'REQUESTED' and f.created_at < $2)))
 			union all
 			select 'cash-receipt', b.code, r.id, coalesce(r.order_id, ''), 0, 0, coalesce(nullif(c.standing, 0), c.amount), c.requested_at, null,

@@ -106,12 +106,15 @@ type PaidSum struct {
 	Amount int64
 }
 
-// PaidSums sums payments in the database, so that the totals do not depend on page limits.
+// PaidSums sums payments in the database, so that the totals do not depend on page limits. An account that ended without a deposit
+// is none.
 func PaidSums(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, zone string) ([]PaidSum, error) {
 	rows, err := q.Query(ctx, `
 		select to_char(day, 'YYYY-MM-DD'), method, state, number, amount from (
 			select (coalesce(r.paid_at, r.created_at) at time zone $4)::date as day, r.method, r.state, count(*) as number, sum(r.amount) as amount
-			from reservation r `+wherePaid+`group by 1, 2, 3
+			from reservation r `+wherePaid+`
+			  and (r.state = 'WAITING_FOR_DEPOSIT' or r.paid_at is not null or exists (select from money_entry e where e.reservation_id = r.id and e.kind = 'paid'))
+			group by 1, 2, 3
 		) sums order by 1, 2, 3`, branch, span.Start, span.End, zone)
 	if err != nil {
 		return nil, err

@@ -121,6 +121,9 @@ func ExtendPass(ctx context.Context, tx pgx.Tx, keys *seal.Keyring, id booking.R
 			pin = newPIN()
 		}
 		p.PIN = keys.Seal(PassPINPurpose, []byte(pin))
+		if err := RepeatStayPIN(ctx, tx, id); err != nil {
+			return err
+		}
 	}
 	_, err = tx.Exec(ctx, `
 		update pass set pin = $2, not_after = greatest($3, not_before + interval '1 second'), changed_at = clock_timestamp() where id = $1`,

@@ -49,6 +49,12 @@ var planted = map[string][]struct{ name, sql, subject string }{
 		alter table reservation drop constraint reservation_no_overlap;
 		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied)
 		select branch_id, room_id, 'WAITING_FOR_DEPOSIT', 'ADMIN', end_at, end_at + interval '1 hour', tstzrange(end_at, end_at + interval '70 minutes')
+		from reservation where state = 'DONE'`, "reservation:1003"}, {"turnover", `
+		alter table reservation drop constraint reservation_no_overlap;
+		update reservation set turnover_minutes = 60, occupied = tstzrange(start_at, end_at + interval '1 hour') where state = 'DONE';
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied)
+		select branch_id, room_id, 'WAITING_FOR_DEPOSIT', 'ADMIN', end_at + interval '20 minutes', end_at + interval '50 minutes',
+		       tstzrange(end_at + interval '20 minutes', end_at + interval '1 hour')
 		from reservation where state = 'DONE'`, "reservation:1003"}},
 	"M2": {
 		{"confirmed without money", `delete from money_entry where kind = 'paid' and order_id = 'paid'`, "reservation:1001"},

@@ -60,8 +60,8 @@ var proofRules = []proofRule{
 		from (
 			select r.*, max(shuts) over (partition by room_id order by opens, id rows between unbounded preceding and 1 preceding) as free
 			from (
-				select id, branch_id, room_id, updated_at, end_at + interval '10 minutes' as shuts,
-				       start_at + case when extends is null then interval '0' else interval '10 minutes' end as opens
+				select id, branch_id, room_id, updated_at, end_at + make_interval(mins => turnover_minutes) as shuts,
+				       start_at + make_interval(mins => case when extends is null then 0 else turnover_minutes end) as opens
 				from reservation where state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')
 			) r
 		) live where updated_at >= ` + proofSince},

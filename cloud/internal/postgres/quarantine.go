@@ -51,17 +51,29 @@ func ReleaseQuarantine(ctx context.Context, tx pgx.Tx, branch booking.BranchID, 
 	return err
 }
 
+// QuarantinesOf returns the quarantines of the time that a reservation has left.
+func QuarantinesOf(ctx context.Context, tx pgx.Tx, id booking.ReservationID) ([]booking.ReservationID, error) {
+	rows, err := tx.Query(ctx, `
+		select q.id from reservation r join reservation q on q.branch_id = r.branch_id and q.quarantine_of = r.id
+		where r.id = $1 and q.quarantine_of is not null and q.state = 'HOLD'`, id)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[booking.ReservationID])
+}
+
 // LiftQuarantine ends the quarantines of the time that the guest of a stay, and of its extensions, has freed in this transaction. The
 // stay was to begin at start and its PIN was not disclosed yet. A quarantine remains where an agent may hold another pass, such as
 // one of an earlier window of the stay, whose PIN may be known.
 func LiftQuarantine(ctx context.Context, tx pgx.Tx, id booking.ReservationID, start time.Time) error {
 	_, err := tx.Exec(ctx, `
-		update reservation q set state = 'RELEASED'
+		with lifted as (update reservation q set state = 'RELEASED'
 		where q.quarantine_of in (select id from reservation where id = $1 or extends = $1) and q.state = 'HOLD' and q.created_at = now()
 		  and q.branch_id = (select branch_id from reservation where id = $1)
 		  and not exists (
 			select from pass_listed l where l.room_id = q.room_id and l.not_after > q.start_at and l.not_before < q.end_at
-			  and not undisclosed(l.pass_id, $1, $2))`, id, start)
+			  and not undisclosed(l.pass_id, $1, $2)) returning q.id)
+		delete from channel_block b using lifted where b.reservation_id = lifted.id and b.state = 'WANTED' -- no partner knows it yet`, id, start)
 	return err
 }
 

@@ -30,7 +30,7 @@ type KeyFacts struct {
 	Opens   bool
 	Blocked bool // the provider is asked whether the money is lost
 
-	MovedAt time.Time // of the move away from a time that would contain now; zero: none
+	MovedAt time.Time // of the move of the start away from a time that would contain now; zero: none
 	Failed  time.Time // of the latest press for the door if it failed and no keypad has opened the door since; zero: otherwise
 	Keypad  string    // of the door: agent, standalone, none
 	HasPass bool      // a PIN of the reservation is valid
@@ -57,7 +57,8 @@ var keyFacts = `
 	         and not exists (select from refund f where f.reservation_id = r.id and f.state not in ('COMPLETED', 'REFUSED')),
 	       coalesce(k.kind, ''), coalesce(k.revoked_as, ''), k.revoked_at,
 	       coalesce(k.id is not null and ` + opens + ` and r.start_at <= $3 and $3 < ` + stayEnd + `, false), coalesce(r.keys_blocked, false),
-	       (select max(v.at) from reservation_move v where v.reservation_id = r.id and v.from_start <= $3 and $3 < v.from_end),
+	       (select max(v.at) from reservation_move v where v.reservation_id = r.id and v.from_start <= $3 and $3 < v.from_end
+	          and v.from_start <> v.to_start), -- not the end of a stay that became earlier
 	       (select case when d.state in ('FAILED', 'UNKNOWN') and d.detail is distinct from '` + Offline + `' and not exists (
 	            select from pass_entry p where p.reservation_id = r.id and p.at > d.created_at and p.outcome = 'opened' and p.device like $2 || '%')
 	          then d.created_at end

@@ -529,6 +529,22 @@ func TestRefundRefusedAtAnotherReplica(t *testing.T) {
 	s.awaitRefund(t, id, "FAILED")
 }
 
+// TestNoDifferenceWhileARefundWaits: a deposit that waits for the guest's account is held by the provider, as the books say.
+func TestNoDifferenceWhileARefundWaits(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	order, id := s.lateDeposit(t)
+	s.reconcile(t, s.Replica(t))
+	if n := s.open(t, order, "balance"); n != 0 {
+		t.Errorf("%d differences of the balance beside the refund", n)
+	}
+	if err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &guestAccount, By: hq}); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitRefund(t, id, "COMPLETED")
+	s.nothingHeld(t)
+}
+
 // endedUnpaid returns a reservation that ended before its deposit arrived.
 func (s *shop) endedUnpaid(t *testing.T) (order string, id int64) {
 	t.Helper()

@@ -2,6 +2,7 @@ package reserve_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -225,4 +226,8 @@ func TestEndStay(t *testing.T) {
 	s.wantState(t, extended.OrderID, "DONE")
 	s.Clock.Advance(5 * time.Minute)
 	end(410)
+	reply, err := g.Do(s.ctx, http.MethodGet, "/v2/keys/"+g.key+"/why?branch=gangnam&door=room", nil)
+	if err != nil || decode[struct{ Code string }](t, reply.Data).Code != "too-late" { // the stay did not move
+		t.Errorf("why after the end: %s, %v, want too-late", reply.Raw, err)
+	}
 }

@@ -189,6 +189,9 @@ func (c *change) place(parts []booking.Reservation, to target, by, reason string
 		if err := c.on(r).block(); err != nil {
 			return err
 		}
+		if err := c.on(r).blockQuarantines(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

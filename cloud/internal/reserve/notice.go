@@ -164,16 +164,31 @@ func bankName(code string) string {
 // block blocks the reservation's time at the partner channels, unless it is already blocked. It reads the row as changed by
 // this transaction.
 func (c *change) block() error {
-	blocks, err := postgres.WantBlocks(c.ctx, c.tx, c.r().ID, c.now)
+	return c.blockEach([]booking.ReservationID{c.r().ID})
+}
+
+// unblock offers the reservation's time at the partner channels again, except what is in quarantine.
+func (c *change) unblock() error {
+	blocks, err := postgres.UnwantBlocks(c.ctx, c.tx, c.r().ID, c.now)
 	if err != nil {
 		return err
 	}
-	return c.syncBlocks(blocks)
+	if err := c.syncBlocks(blocks); err != nil {
+		return err
+	}
+	return c.blockQuarantines()
 }
 
-// unblock offers the reservation's time at the partner channels again.
-func (c *change) unblock() error {
-	blocks, err := postgres.UnwantBlocks(c.ctx, c.tx, c.r().ID, c.now)
+func (c *change) blockQuarantines() error {
+	ids, err := postgres.QuarantinesOf(c.ctx, c.tx, c.r().ID)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	return c.blockEach(ids)
+}
+
+func (c *change) blockEach(ids []booking.ReservationID) error {
+	blocks, err := postgres.WantBlocks(c.ctx, c.tx, ids, c.now)
 	if err != nil {
 		return err
 	}

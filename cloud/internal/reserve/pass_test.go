@@ -65,6 +65,12 @@ func (s *shop) quarantines(t *testing.T) []postgres.Quarantine {
 	return found
 }
 
+// blocks returns the number of partners that may not sell the time of a reservation.
+func (s *shop) blocks(t *testing.T, id booking.ReservationID) int {
+	t.Helper()
+	return s.count(t, `select count(*) from channel_block where reservation_id = $1 and state in ('WANTED', 'PLACED')`, int64(id))
+}
+
 // TestPassFollowsReservation expects a pass from the confirmation to the end of the right it stands for, and another PIN
 // after a move.
 func TestPassFollowsReservation(t *testing.T) {
@@ -131,6 +137,10 @@ func TestQuarantineIsNotSold(t *testing.T) {
 		t.Fatalf("quarantine after staff cancelled: %+v", found)
 	}
 	s.nothingHeld(t) // the money does not wait
+	if n, want := s.blocks(t, found[0].ID), s.count(t, `select count(*) from channel_listing l join room m on m.id = l.room_id join branch b on b.id = m.branch_id
+		where b.code = 'gangnam' and m.no = $1 and l.enabled and l.channel = 'gateway'`, w.Room); n != want || n == 0 {
+		t.Errorf("%d partners are asked not to sell the time, want %d", n, want)
+	}
 	other := s.buyer()
 	sold := func() int {
 		reply, err := other.Post(s.ctx, "/reservation", map[string]any{"branch": "gangnam", "room": w.Room,
@@ -259,6 +269,9 @@ func TestCancellationByTheGuestNeedsNoQuarantine(t *testing.T) {
 			})
 			if found := s.quarantines(t); len(found) != 0 {
 				t.Errorf("quarantine after the guest's own cancellation: %+v", found)
+			}
+			if n := s.count(t, `select count(*) from channel_block b join reservation r on r.id = b.reservation_id where r.quarantine_of is not null and $1`, true); n != 0 {
+				t.Errorf("%d blocks at partners for the time that is free", n)
 			}
 		})
 	}

@@ -42,19 +42,25 @@ const depositFee = 300
 // payOutDays are the business days from a sale to its pay-out.
 const payOutDays = 2
 
-// settle returns the settlement of a transaction. The fee of a deposit is not returned with a refund.
-func (t Transaction) settle() Settlement {
-	amount, supply := t.Amount, t.Amount*feePerMille[t.Method]/1000
-	if t.Method == MethodVirtualAccount {
-		supply = depositFee
+// fee returns the fee, without VAT, of a payment of which the provider holds an amount.
+func fee(method string, held int) int {
+	if method == MethodVirtualAccount {
+		return depositFee // not returned with a refund
 	}
-	if t.Status != StatusDone {
-		amount, supply = -amount, -supply
-		if t.Method == MethodVirtualAccount {
-			supply = 0
-		}
+	return held * feePerMille[method] / 1000
+}
+
+// settle returns the settlement of a transaction of a payment of which the provider held an amount before. The fee is that of the
+// rest, so that parts return what the whole would.
+func (t Transaction) settle(held int) Settlement {
+	amount, before := t.Amount, fee(t.Method, held)
+	if t.Status == StatusDone {
+		before = 0
+	} else {
+		amount = -amount
 	}
-	tax := supply / 10
+	after := fee(t.Method, held+amount)
+	supply, tax := after-before, after/10-before/10
 	sold := t.TransactionAt.In(kst)
 	return Settlement{
 		MID: t.MID, PaymentKey: t.PaymentKey, TransactionKey: t.TransactionKey, OrderID: t.OrderID, Currency: t.Currency, Method: t.Method,
@@ -95,8 +101,10 @@ func (s *Sandbox) listSettlements(c *tossCall) (any, error) {
 		return nil, refuseBecause("INVALID_REQUEST", "size는 5000 이하여야 합니다.")
 	}
 	found := []Settlement{}
+	held := map[string]int{} // by payment
 	for _, t := range s.state.Transactions {
-		one := t.settle()
+		one := t.settle(held[t.PaymentKey])
+		held[t.PaymentKey] += one.Amount
 		date := one.SoldDate
 		if q.Get("dateType") == "paidOutDate" {
 			date = one.PaidOutDate

@@ -19,8 +19,25 @@ func TestPayOutDay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (Transaction{TransactionAt: at}).settle().PaidOutDate; got != want {
+		if got := (Transaction{TransactionAt: at}).settle(0).PaidOutDate; got != want {
 			t.Errorf("sold at %s: paid out on %s, want %s", sold, got, want)
+		}
+	}
+}
+
+// TestSettlementOfParts: the refunds of a payment in parts return the fee and the VAT of the whole.
+func TestSettlementOfParts(t *testing.T) {
+	for _, method := range []string{MethodCard, MethodEasyPay, MethodMobilePhone} {
+		paid := Transaction{Method: method, Status: StatusDone, Amount: 20_003}.settle(0)
+		held, fee, vat := paid.Amount, paid.Fees[0].Fee, paid.VAT
+		for _, part := range []int{1_000, 777, 18_226} {
+			returned := Transaction{Method: method, Status: StatusPartialCanceled, Amount: part}.settle(held)
+			held += returned.Amount
+			fee += returned.Fees[0].Fee
+			vat += returned.VAT
+		}
+		if held != 0 || fee != 0 || vat != 0 {
+			t.Errorf("%s: %d won, a fee of %d and VAT of %d remain", method, held, fee, vat)
 		}
 	}
 }
