@@ -238,16 +238,16 @@ func blocking(now string) string {
 	and not (r.source = 'PARTNER' and r.created_by = l.partner)`
 }
 
-// WantBlocks requests a block for the time of each reservation at every gateway that lists its room, except the gateway the
+// WantBlocks requests a block for the reservation's time at every gateway that lists its room, except the gateway the
 // reservation came from. Calendar partners need none, because they read our calendar. It returns the ids of the new
 // blocks.
-func WantBlocks(ctx context.Context, tx pgx.Tx, ids []booking.ReservationID, now time.Time) ([]int64, error) {
+func WantBlocks(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) ([]int64, error) {
 	rows, err := tx.Query(ctx, `
 		insert into channel_block (reservation_id, listing_id, state, start_at, end_at, next_at)
 		select r.id, l.id, 'WANTED', r.start_at, r.end_at, $2 from reservation r, channel_listing l
-		where r.id = any($1) and `+blocking("$2")+` and not exists (
+		where r.id = $1 and `+blocking("$2")+` and not exists (
 		    select from channel_block b where b.reservation_id = r.id and b.listing_id = l.id and b.state in ('WANTED', 'PLACED'))
-		returning id`, ids, now)
+		returning id`, id, now)
 	if err != nil {
 		return nil, err
 	}

@@ -164,7 +164,15 @@ func bankName(code string) string {
 // block blocks the reservation's time at the partner channels, unless it is already blocked. It reads the row as changed by
 // this transaction.
 func (c *change) block() error {
-	return c.blockEach([]booking.ReservationID{c.r().ID})
+	return c.blockTime(c.r().ID)
+}
+
+func (c *change) blockTime(of booking.ReservationID) error {
+	blocks, err := postgres.WantBlocks(c.ctx, c.tx, of, c.now)
+	if err != nil {
+		return err
+	}
+	return c.syncBlocks(blocks)
 }
 
 // unblock offers the reservation's time at the partner channels again, except what is in quarantine.
@@ -181,18 +189,15 @@ func (c *change) unblock() error {
 
 func (c *change) blockQuarantines() error {
 	ids, err := postgres.QuarantinesOf(c.ctx, c.tx, c.r().ID)
-	if err != nil || len(ids) == 0 {
-		return err
-	}
-	return c.blockEach(ids)
-}
-
-func (c *change) blockEach(ids []booking.ReservationID) error {
-	blocks, err := postgres.WantBlocks(c.ctx, c.tx, ids, c.now)
 	if err != nil {
 		return err
 	}
-	return c.syncBlocks(blocks)
+	for _, id := range ids {
+		if err := c.blockTime(id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *change) syncBlocks(blocks []int64) error {
