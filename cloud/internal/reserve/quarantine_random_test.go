@@ -87,7 +87,7 @@ func (b *randomBranch) change() error {
 		return nil
 	}
 	start := b.soon()
-	switch b.rng.IntN(10) {
+	switch b.rng.IntN(11) {
 	case 0:
 		return stay.note("cancel", stay.guest, http.MethodPost, "/payment/cancel", map[string]any{"id": stay.id, "cancelReason": "변경"})
 	case 1, 2:
@@ -104,6 +104,8 @@ func (b *randomBranch) change() error {
 	case 5:
 		return stay.rotateKey()
 	case 6:
+		return stay.cancelExtension()
+	case 7:
 		return stay.note("staff cancel", b.admin, http.MethodDelete, fmt.Sprintf("/admin/reservation/%d?bookingStatus=paid", stay.id), nil)
 	}
 	return stay.note("move", b.admin, http.MethodPut, fmt.Sprintf("/admin/reservation/%d", stay.id), map[string]any{
