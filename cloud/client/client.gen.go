@@ -2252,10 +2252,18 @@ type RefundPolicy = []struct {
 
 // RefundQuote defines model for RefundQuote.
 type RefundQuote struct {
-	// Amount Won; 0 if no deposit has arrived.
+	// Amount Won, with the extensions that end with the reservation; 0 if no deposit has arrived.
 	Amount      int       `json:"amount"`
 	CancelUntil time.Time `json:"cancelUntil"`
-	Percent     int       `json:"percent"`
+
+	// NeedsAccount Whether a deposit is returned, so that a cancellation names an account.
+	NeedsAccount bool `json:"needsAccount"`
+
+	// Paid Won for which the reservation and those extensions were sold.
+	Paid int `json:"paid"`
+
+	// Percent Of the reservation itself.
+	Percent int `json:"percent"`
 
 	// RefundPolicy The shares from the earliest deadline to the latest. After the last one nothing is returned.
 	RefundPolicy     RefundPolicy  `json:"refundPolicy"`

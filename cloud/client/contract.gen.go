@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "419ed225b2d0db9583d5975341aa5a030fa55e9479ef13f864e09feb6d9ea763"
+const Contract = "5db4488af77911567e972ed845fcf7f7dfe8faa205f659ddc530af6369e86bde"

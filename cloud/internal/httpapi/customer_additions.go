@@ -180,7 +180,7 @@ func (a *API) showHold(w http.ResponseWriter, r *http.Request) error {
 
 // quoteRefund serves GET /v2/my-reservations/{id}/refund (customer's session): what a cancellation returns now.
 //
-//	{amount, percent, cancelUntil (RFC 3339), refundPolicy, refundPolicyText: {ko, en}}
+//	{amount, paid, percent, cancelUntil (RFC 3339), refundPolicy, refundPolicyText: {ko, en}, needsAccount}
 func (a *API) quoteRefund(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
 	if err != nil {
@@ -191,12 +191,14 @@ func (a *API) quoteRefund(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return wire.WriteData(w, struct {
-		Amount      int                  `json:"amount"`
-		Percent     int                  `json:"percent"`
-		CancelUntil *string              `json:"cancelUntil"`
-		Policy      booking.RefundPolicy `json:"refundPolicy"`
-		Text        refundText           `json:"refundPolicyText"`
-	}{quote.Amount, quote.Percent, wire.Instant(quote.CancelUntil), quote.Policy, toRefundText(quote.Policy)})
+		Amount       int                  `json:"amount"`
+		Paid         int                  `json:"paid"`
+		Percent      int                  `json:"percent"`
+		CancelUntil  *string              `json:"cancelUntil"`
+		Policy       booking.RefundPolicy `json:"refundPolicy"`
+		Text         refundText           `json:"refundPolicyText"`
+		NeedsAccount bool                 `json:"needsAccount"`
+	}{quote.Amount, quote.Paid, quote.Percent, wire.Instant(quote.CancelUntil), quote.Policy, toRefundText(quote.Policy), quote.NeedsAccount})
 }
 
 // showReceipt serves GET /v2/receipt (cookie PAY_SESSIONID, which POST /payment/confirm extends): the browser's purchase. It

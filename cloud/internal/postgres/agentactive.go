@@ -124,7 +124,7 @@ func NewAgents(ctx context.Context, tx pgx.Tx, usernames []string, now time.Time
 		  and not exists (
 			select from (
 				select unnest(b.front_doors) as device
-				union all select 'room_' || m.no from room m where m.branch_id = b.id
+				union all select 'room_' || m.no from room m where m.branch_id = b.id and m.lock <> 'none'
 			) door
 			where not exists (
 				select from jsonb_path_query(a.report, '$.inventory.doors[*]') has where has ->> 'device' = door.device)

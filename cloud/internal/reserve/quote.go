@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -12,13 +13,15 @@ import (
 
 // Quote is what a customer's cancellation returns at this moment.
 type Quote struct {
-	Amount      int // won
-	Percent     int
-	Policy      booking.RefundPolicy
-	CancelUntil time.Time
+	Amount       int // won, with the extensions that end with the reservation
+	Paid         int // won for which the stay was sold
+	Percent      int // of the reservation itself
+	Policy       booking.RefundPolicy
+	CancelUntil  time.Time
+	NeedsAccount bool // a deposit is returned, so the guest names an account
 }
 
-// RefundQuote returns what a cancellation by the customer returns now, under the policy that was fixed at the payment.
+// RefundQuote returns what a cancellation by the customer returns now, under the policies that were fixed at the payments.
 //
 // Errors: ErrNotFound, ErrNotPayer, account.ErrBranchForbidden, booking.ErrTooLateToCancel.
 func (s *Service) RefundQuote(ctx context.Context, id booking.ReservationID, by account.Principal) (quote Quote, err error) {
@@ -37,18 +40,43 @@ func (s *Service) RefundQuote(ctx context.Context, id booking.ReservationID, by 
 		if err := r.CanCancel(c.now); err != nil {
 			return err
 		}
-		if c.Payment, err = postgres.PaymentOf(c.ctx, c.tx, id); err != nil && !errors.Is(err, postgres.ErrNoPayment) {
-			return err
-		}
-		policy, err := postgres.RefundPolicyOf(c.ctx, c.tx, id)
+		policy, won, err := c.returns()
 		if err != nil {
 			return err
 		}
-		quote = Quote{Percent: policy.Percent(r.Start, c.now), Policy: policy.OrDefault(), CancelUntil: r.RefundDeadline()}
-		if !r.PaidAt.IsZero() {
-			quote.Amount = policy.Refund(c.left(), r.Start, c.now)
+		quote = Quote{
+			Amount: won, Paid: r.Amount, Percent: policy.Percent(r.Start, c.now), Policy: policy.OrDefault(), CancelUntil: r.RefundDeadline(),
+			NeedsAccount: r.State == booking.Done && r.Method == booking.VirtualAccount,
+		}
+		extensions, err := postgres.LockExtensions(c.ctx, c.tx, cmp.Or(r.Extends, id))
+		if err != nil {
+			return err
+		}
+		for _, e := range extensions {
+			if e.State != booking.Done || e.Start.Before(r.End) || e.ID == id {
+				continue
+			}
+			_, won, err := c.on(e).returns()
+			if err != nil {
+				return err
+			}
+			quote.Amount += won
+			quote.Paid += e.Amount
+			quote.NeedsAccount = quote.NeedsAccount || e.Method == booking.VirtualAccount
 		}
 		return nil
 	})
 	return quote, err
+}
+
+// returns reports what a cancellation of the reservation by its guest returns, without its extensions.
+func (c *change) returns() (policy booking.RefundPolicy, won int, err error) {
+	r := c.r()
+	if c.Payment, err = postgres.PaymentOf(c.ctx, c.tx, r.ID); err != nil && !errors.Is(err, postgres.ErrNoPayment) {
+		return policy, 0, err
+	}
+	if policy, err = postgres.RefundPolicyOf(c.ctx, c.tx, r.ID); err != nil || r.PaidAt.IsZero() {
+		return policy, 0, err
+	}
+	return policy, policy.Refund(c.left(), r.Start, c.now), nil
 }

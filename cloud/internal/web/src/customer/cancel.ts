@@ -53,9 +53,6 @@ export function cancelPage({ id = "" }: Record<string, string>): Child {
   });
 }
 
-/** A paid virtual account needs a bank account for the refund; other methods do not. */
-const needsAccount = (m: Mine): boolean => m.record.method === "가상계좌" && m.record.status === "DONE";
-
 const refunded = (m: Mine): boolean => m.record.status === "DONE";
 
 function screen(m: Mine, quote: Quote | null): Child {
@@ -81,7 +78,7 @@ function form(m: Mine, quote: Quote | null, canceled: Signal<boolean>): Child {
     label: t("reasonText"),
     attributes: { maxlength: longestReason - 40, autocomplete: "off" },
   });
-  const account = needsAccount(m) ? refundFields() : null;
+  const account = quote?.needsAccount ? refundFields() : null;
   const problem = signal("");
   const busy = signal(false);
   const submit = async () => {

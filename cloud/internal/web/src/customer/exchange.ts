@@ -10,15 +10,18 @@ import { check, sign } from "./icons";
 import type { Mine } from "./my";
 import { keep } from "./purchase";
 import { button, link, note, notice } from "./screen";
-import { exchangeStay, type PaymentRecord } from "./service";
+import { exchangeStay, type PaymentRecord, quoteRefund } from "./service";
 import { dateText, t, timesText, won } from "./text";
 
 const key = "exchange";
 
+/** The stay that is exchanged; its amount is that of the whole stay. */
+type Stay = PaymentRecord & { needsAccount: boolean };
+
 /** The stay that the guest is exchanging at a branch, or null. */
-export function exchanging(branch: string): PaymentRecord | null {
+export function exchanging(branch: string): Stay | null {
   try {
-    const record = JSON.parse(sessionStorage.getItem(key) ?? "null") as PaymentRecord | null;
+    const record = JSON.parse(sessionStorage.getItem(key) ?? "null") as Stay | null;
     return record?.branch === branch ? record : null;
   } catch {
     return null;
@@ -27,9 +30,12 @@ export function exchanging(branch: string): PaymentRecord | null {
 
 export const endExchange = (): void => sessionStorage.removeItem(key);
 
-/** Leads to the choice of another room or time. */
-export function beginExchange({ record }: Mine): void {
-  sessionStorage.setItem(key, JSON.stringify(record));
+/** Leads to the choice of another room or time. Without a quote the list's values are used: the service decides anyway. */
+export async function beginExchange({ record }: Mine): Promise<void> {
+  const listed = { paid: record.amount, needsAccount: record.method === "가상계좌" };
+  const { paid, needsAccount } = await quoteRefund(record.id).catch(() => listed);
+  const stay: Stay = { ...record, amount: paid, needsAccount };
+  sessionStorage.setItem(key, JSON.stringify(stay));
   go(`/b/${record.branch}`);
 }
 
@@ -58,9 +64,9 @@ function stayText(stay: PaymentRecord): string {
 export const exchangePrice = (stay: PaymentRecord, price: number): string =>
   price === stay.amount ? t("exchangeSame") : t("exchangeOther", { price: won(price), old: won(stay.amount) });
 
-/** The account for the refund of a stay that was paid by virtual account; null if none is needed. */
-export const exchangeAccount = (stay: PaymentRecord, price: number) =>
-  stay.method === "가상계좌" && price !== stay.amount ? refundFields() : null;
+/** The account for the refund of a stay of which a part was paid by virtual account; null if none is needed. */
+export const exchangeAccount = (stay: Stay, price: number) =>
+  stay.needsAccount && price !== stay.amount ? refundFields() : null;
 
 /**
  * Exchanges the stay. A stay that costs the same is moved at once and done is called; otherwise the payment of the new one
