@@ -24,6 +24,8 @@ type Record struct {
 	Cash    money.CashReceipt   // zero: none is wanted
 	Visit   *postgres.Visit     // of the stay that an extension belongs to; nil: no guest is known to have entered
 	Cleaned *postgres.CleaningPhoto
+
+	ExtendedByDeposit bool // a cancellation returns a deposit of an extension
 }
 
 // Reservation returns a reservation with its branch, or booking.ErrNoReservation.
@@ -57,6 +59,9 @@ func (s *Service) Complete(ctx context.Context, r Record, by string) (Record, er
 		return r, err
 	}
 	if r.Cleaned, err = postgres.CleaningPhotoOf(ctx, s.DB.Pool, r.ID); err != nil {
+		return r, err
+	}
+	if r.ExtendedByDeposit, err = postgres.ExtendedByDeposit(ctx, s.DB.Pool, r.ID); err != nil {
 		return r, err
 	}
 	return r, s.Viewed(ctx, by, "reservation.view", target(r.ID), r.Branch.ID)

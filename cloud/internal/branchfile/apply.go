@@ -25,7 +25,7 @@ func Apply(ctx context.Context, db *postgres.DB, keys *seal.Keyring, name string
 		if err := postgres.LockBranches(ctx, tx); err != nil {
 			return err
 		}
-		if err := lockOmitted(ctx, tx, file); err != nil {
+		if err := lockDisabled(ctx, tx, file); err != nil {
 			return err
 		}
 		plan, err := MakePlan(ctx, tx, keys, name, file, now)
@@ -60,8 +60,8 @@ func Apply(ctx context.Context, db *postgres.DB, keys *seal.Keyring, name string
 	})
 }
 
-// lockOmitted locks the rooms that the file omits, so that no hold is taken while they are being disabled.
-func lockOmitted(ctx context.Context, tx pgx.Tx, file File) error {
+// lockDisabled locks the rooms that the file disables or omits, so that no hold is taken while they are being disabled.
+func lockDisabled(ctx context.Context, tx pgx.Tx, file File) error {
 	p := &planner{file: file}
 	codes := make([]string, len(file.Branches))
 	for i, b := range file.Branches {
@@ -71,5 +71,5 @@ func lockOmitted(ctx context.Context, tx pgx.Tx, file File) error {
 	if p.branches, err = postgres.BranchStates(ctx, tx, codes); err != nil {
 		return err
 	}
-	return postgres.LockRooms(ctx, tx, p.omitted()...)
+	return postgres.LockRooms(ctx, tx, p.disabled()...)
 }

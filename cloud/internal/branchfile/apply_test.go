@@ -196,7 +196,7 @@ func TestStaffSwitchRoomsNotTheFile(t *testing.T) {
 	}
 }
 
-func TestRoomWithReservationsCannotBeLeftOut(t *testing.T) {
+func TestRoomWithReservationsCannotBeDisabled(t *testing.T) {
 	t.Parallel()
 	a := newApplier(t)
 	a.apply(parse(t, twoRooms))
@@ -213,11 +213,15 @@ func TestRoomWithReservationsCannotBeLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	without := parse(t, "branches:\n  - code: a\n    name: {ko: 가, en: A}\n    rooms: [{no: 1}]\n")
-	_, err = a.plan(without)
-	want := "test.yaml:2:1: branch a leaves room 2 out, which has 1 reservations to come; expected it to stay until they are over, moved or cancelled"
-	if problems := (branchfile.Problems)(nil); !errors.As(err, &problems) || err.Error() != want {
-		t.Errorf("%v\nwant %s", err, want)
+	for rooms, want := range map[string]string{
+		"{no: 1}":                          "leaves room 2 out, which has 1 reservations to come; expected it to stay until they are over, moved or cancelled",
+		"{no: 1}, {no: 2, enabled: false}": "disables room 2, which has 1 reservations to come; expected it to be enabled until they are over, moved or cancelled",
+	} {
+		_, err = a.plan(parse(t, "branches:\n  - code: a\n    name: {ko: 가, en: A}\n    rooms: ["+rooms+"]\n"))
+		want = "test.yaml:2:1: branch a " + want
+		if problems := (branchfile.Problems)(nil); !errors.As(err, &problems) || err.Error() != want {
+			t.Errorf("%v\nwant %s", err, want)
+		}
 	}
 }
 

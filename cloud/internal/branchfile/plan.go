@@ -102,16 +102,17 @@ func (p *planner) read(ctx context.Context, q postgres.Querier, now time.Time) (
 	for _, a := range all {
 		p.administrators[a.LoginID] = a
 	}
-	p.upcoming, err = postgres.UpcomingReservations(ctx, q, p.omitted(), now)
+	p.upcoming, err = postgres.UpcomingReservations(ctx, q, p.disabled(), now)
 	return err
 }
 
-// omitted returns the rooms in the database that the file omits although it describes their branch.
-func (p *planner) omitted() []booking.RoomID {
+// disabled returns the rooms in the database that the file disables, or omits although it describes their branch.
+func (p *planner) disabled() []booking.RoomID {
 	var rooms []booking.RoomID
 	for _, b := range p.file.Branches {
 		for _, room := range p.branches[b.Code].Rooms {
-			if !b.hasRoom(room.No) {
+			i := b.room(room.No)
+			if i < 0 || room.Enabled && b.Rooms[i].SetsEnabled && !b.Rooms[i].Enabled {
 				rooms = append(rooms, room.ID)
 			}
 		}
@@ -119,8 +120,9 @@ func (p *planner) omitted() []booking.RoomID {
 	return rooms
 }
 
-func (b Branch) hasRoom(no int) bool {
-	return slices.ContainsFunc(b.Rooms, func(r Room) bool { return r.No == no })
+// room returns the index of a room of the branch, or -1.
+func (b Branch) room(no int) int {
+	return slices.IndexFunc(b.Rooms, func(r Room) bool { return r.No == no })
 }
 
 func (p *planner) change(sign string, do func(*postgres.BranchBatch) error, format string, args ...any) {
@@ -151,7 +153,7 @@ func (p *planner) branch(b Branch) error {
 		p.room(b, old.Branch, room)
 	}
 	for _, room := range old.Rooms {
-		if !b.hasRoom(room.No) {
+		if b.room(room.No) < 0 {
 			p.omit(b, room)
 		}
 	}
@@ -181,6 +183,11 @@ func (p *planner) room(b Branch, branch booking.Branch, room Room) {
 		p.problems = append(p.problems, Problem{p.name, b.line, 1, fmt.Sprintf(
 			"branch %s enables room %d, whose lock is unproven; expected the console to enable it once its door is connected and has a PIN",
 			b.Code, room.No)})
+	}
+	if n := p.upcoming[old.ID]; exists && old.Enabled && !room.Enabled && n > 0 {
+		p.problems = append(p.problems, Problem{p.name, b.line, 1, fmt.Sprintf(
+			"branch %s disables room %d, which has %d reservations to come; expected it to be enabled until they are over, moved or cancelled",
+			b.Code, room.No, n)})
 	}
 	put := func(batch *postgres.BranchBatch) error {
 		batch.PutRoom(b.Code, room.Room)

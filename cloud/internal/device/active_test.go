@@ -202,6 +202,7 @@ func TestReplacementBecomesActiveAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.exec(`update branch set front_doors = $1 where code = 'gangnam'`, []string{"front_1"})
+	f.exec(`insert into room (branch_id, no, lock) select id, 1, 'none' from branch where code = $1`, "gangnam") // has no door
 	f.enroll(pi2)
 	f.exec(`update agent_credential set replaces = $2 where username = $1`, pi2.Username, "agent-gangnam")
 	f.announce(agent("gangnam"), "1", nil, "front_1")

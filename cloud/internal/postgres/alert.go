@@ -75,6 +75,12 @@ func OpenAlert(ctx context.Context, q Querier, kind, branch, subject string, sin
 	return err
 }
 
+// EndAlert ends the open alert of a kind, branch and subject, if there is one.
+func EndAlert(ctx context.Context, q Querier, kind, branch, subject string, at time.Time) error {
+	_, err := q.Exec(ctx, `select alert_end($1, $2, $3, $4)`, kind, branch, subject, at)
+	return err
+}
+
 // AlertContacts returns the sealed recipients of alerts, by branch code; those of the headquarters have the empty code.
 func AlertContacts(ctx context.Context, q Querier, branches []string) (map[string][]byte, error) {
 	rows, err := q.Query(ctx, `select branch, contacts from alert_contact where branch = any($1)`, branches)

@@ -187,5 +187,12 @@ func SweepAlerts(ctx context.Context, tx pgx.Tx, s AlertSweep, slow bool) error 
 			return fmt.Errorf("alerts %s: %w", c.kind, err)
 		}
 	}
+	// A partner's booking in conflict is over (reserve opens the alert, and ends it when the conflict is resolved).
+	_, err := tx.Exec(ctx, `
+		update alert a set ended_at = greatest($1, a.since) where a.kind = 'discrepancy' and a.subject like 'reservation:%' and a.ended_at is null
+		  and not exists (select from reservation r where r.id = substr(a.subject, 13)::bigint and r.state in ('DONE', 'CONFLICT') and `+stayEnd+` > $1)`, s.Now)
+	if err != nil {
+		return fmt.Errorf("alerts about partners' bookings: %w", err)
+	}
 	return nil
 }

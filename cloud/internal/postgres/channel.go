@@ -191,10 +191,11 @@ type PartnerReservation struct {
 	Branch booking.BranchID
 	Room   booking.RoomID
 	booking.Interval
-	State        booking.State // Done, or Conflict if the time is taken
+	State        booking.State         // Done, or Conflict if the time is taken
+	Extends      booking.ReservationID // of a further part of a booking that is longer than a reservation: the first one
 	Partner      string
 	Name, Mobile string
-	Key          NewKey // zero for Conflict
+	Key          NewKey // zero for Conflict and for further parts
 }
 
 // InsertPartnerReservation inserts a partner's booking into the calendar. The caller holds the room's lock and has
@@ -202,11 +203,15 @@ type PartnerReservation struct {
 func InsertPartnerReservation(ctx context.Context, tx pgx.Tx, r PartnerReservation, now time.Time) (id booking.ReservationID, err error) {
 	err = tx.QueryRow(ctx, `
 		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, name, mobile, mobile_key,
-		                         amount, paid_at, created_by)
-		values ($1, $2, $3, 'PARTNER', $4, $5, tstzrange($4, $5), $6, $7, $8, 0, $9, $10) returning id`,
+		                         amount, paid_at, created_by, extends)
+		values ($1, $2, $3, 'PARTNER', $4, $5, tstzrange($4, $5), $6, $7, $8, 0, $9, $10, nullif($11::bigint, 0)) returning id`,
 		r.Branch, r.Room, r.State, r.Start, r.End, null(r.Name), null(r.Mobile),
-		null(booking.NormalizePhone(r.Mobile)), now, r.Partner).Scan(&id)
+		null(booking.NormalizePhone(r.Mobile)), now, r.Partner, r.Extends).Scan(&id)
 	if err != nil || r.State != booking.Done {
+		return id, err
+	}
+	if r.Extends != 0 {
+		_, err := tx.Exec(ctx, `update reservation set stay_end = $2 where id = $1`, r.Extends, r.End)
 		return id, err
 	}
 	return id, PutOwnerKey(ctx, tx, id, r.Key, KeyReplaced, systemActor)

@@ -58,6 +58,33 @@ func mutate(ctx context.Context, db *postgres.DB, n, subjects int, random *rand.
 
 var errRollback = errors.New("roll back")
 
+// Clients have seen events after the backup that is restored: new ones get other ids.
+func TestEventIDsJumpAfterARestore(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	eventSubjects(t, db, 1)
+	head := func() (next int64) {
+		if err := db.PlaceEvents(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		_, next, err := postgres.Events(t.Context(), db.Pool, postgres.EventFilter{Limit: 500})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next
+	}
+	before := head()
+	if err := db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error { return postgres.BeginRebuild(ctx, tx) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := mutate(t.Context(), db, 5, 1, rand.New(rand.NewPCG(7, 0))); err != nil {
+		t.Fatal(err)
+	}
+	if after := head(); before == 0 || after < before+1_000_000 {
+		t.Errorf("the id of the latest event is %d after the restore, and was %d before", after, before)
+	}
+}
+
 // Concurrent writers, two placing processes and a reader: the reader misses no event, sees each subject's versions in order
 // without a gap, and rebuilds the final state.
 func TestEventsMissNothing(t *testing.T) {

@@ -24,6 +24,10 @@ func BeginRebuild(ctx context.Context, tx pgx.Tx) error {
 	if err != nil || tag.RowsAffected() == 0 {
 		return err
 	}
+	// The places of events are ids, too, of events and of webhook deliveries.
+	if _, err = tx.Exec(ctx, `update event_head set place = place + $1`, sequenceJump); err != nil {
+		return err
+	}
 	_, err = tx.Exec(ctx, `
 		select setval(format('%I.%I', schemaname, sequencename)::regclass, coalesce(last_value, start_value) + $1)
 		from pg_sequences where schemaname = 'public' and data_type = 'bigint'::regtype and sequencename not like 'goose%'`, sequenceJump)

@@ -36,6 +36,13 @@ func LockExtensions(ctx context.Context, tx pgx.Tx, root booking.ReservationID) 
 		where r.extends = $1 and r.`+liveStates+` order by r.start_at for no key update of r`, root)
 }
 
+// ExtendedByDeposit reports whether a confirmed extension of a stay was paid by virtual account.
+func ExtendedByDeposit(ctx context.Context, q Querier, root booking.ReservationID) (is bool, err error) {
+	err = q.QueryRow(ctx, `
+		select exists (select from reservation where extends = $1 and state = 'DONE' and method = $2)`, root, booking.VirtualAccount).Scan(&is)
+	return is, err
+}
+
 // NextOccupied returns when another reservation begins to occupy a room after a time, or the zero time. It ignores expired
 // holds and the unpaid hold of an extension of root.
 func NextOccupied(ctx context.Context, q Querier, room booking.RoomID, after time.Time, root booking.ReservationID, now time.Time) (time.Time, error) {

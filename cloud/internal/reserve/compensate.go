@@ -153,7 +153,7 @@ func (c *change) extendFree(stay stay, branch booking.Branch, longer time.Durati
 	switch {
 	case err == nil:
 		return true, nil
-	case errors.Is(err, ErrTaken), errors.Is(err, ErrHeld), errors.Is(err, booking.ErrInvalid), errors.Is(err, booking.ErrClosed),
+	case errors.Is(err, ErrTaken), errors.Is(err, ErrHeld), errors.Is(err, ErrRoomDisabled), errors.Is(err, booking.ErrInvalid), errors.Is(err, booking.ErrClosed),
 		errors.Is(err, booking.ErrBreak), errors.Is(err, booking.ErrAfterHours), postgres.IsExclusionViolation(err, "reservation_no_overlap"):
 		return false, nil
 	}

@@ -1,6 +1,8 @@
 package reserve_test
 
 import (
+	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -19,6 +21,31 @@ func (s *shop) extendedByDeposit(t *testing.T, method string) (g guest, extensio
 		t.Fatal(err)
 	}
 	return g, extension
+}
+
+// TestQuoteWithAnExtension: the quote is what the cancellation returns, and says that it needs an account.
+func TestQuoteWithAnExtension(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore":100000,"percent":100},{"untilMinutesBefore":30,"percent":50}]`)
+	g, extension := s.extendedByDeposit(t, sandbox.MethodCard)
+	reply, err := g.Do(s.ctx, http.MethodGet, fmt.Sprintf("/v2/my-reservations/%d/refund", g.id), nil)
+	if err != nil || reply.HTTP != http.StatusOK {
+		t.Fatal(err, reply.Raw)
+	}
+	quote := decode[struct {
+		Amount, Paid int
+		NeedsAccount bool
+	}](t, reply.Data)
+	if quote.Paid != g.order.Amount+extension.Amount || !quote.NeedsAccount {
+		t.Errorf("quote %+v, want %d won paid and an account", quote, g.order.Amount+extension.Amount)
+	}
+	s.answer(t, g.Buyer, "/payment/cancel", refundAccount(cancelBody(g.id)), 200, "")
+	s.refundsDone(t, s.await(t, g.order.OrderID, "CANCELED"))
+	s.refundsDone(t, s.await(t, extension.OrderID, "CANCELED"))
+	if returned := s.count(t, `select coalesce(sum(amount), 0) from refund where state = 'COMPLETED' and $1`, true); returned != quote.Amount || returned == 0 {
+		t.Errorf("%d won were returned, the quote says %d", returned, quote.Amount)
+	}
 }
 
 // Nothing of the stay itself is refunded: the policy gives no share, or parts have returned everything. Its extension has a share

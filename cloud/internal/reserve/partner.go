@@ -3,6 +3,7 @@ package reserve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -99,7 +100,24 @@ func (s *Service) endPartner(ctx context.Context, tx pgx.Tx, id booking.Reservat
 	if err != nil || r.State != booking.Done && r.State != booking.Conflict {
 		return err
 	}
-	return s.change(ctx, tx, r, now).end(0)
+	c := s.change(ctx, tx, r, now)
+	if err := c.alertConflict(false); err != nil {
+		return err
+	}
+	return c.end(0)
+}
+
+// alertConflict begins or ends the alert about a booking that a partner has sold although its time is taken.
+func (c *change) alertConflict(begins bool) error {
+	branch, err := postgres.BranchOf(c.ctx, c.tx, c.r().Branch)
+	if err != nil {
+		return err
+	}
+	subject := fmt.Sprintf("reservation:%d", c.r().ID)
+	if begins {
+		return postgres.OpenAlert(c.ctx, c.tx, "discrepancy", branch.Code, subject, c.now)
+	}
+	return postgres.EndAlert(c.ctx, c.tx, "discrepancy", branch.Code, subject, c.now)
 }
 
 // placePartner adds a booking to the calendar, or moves it to its new time.
@@ -120,14 +138,29 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 			return err
 		}
 	}
-	free, err := s.partnerFits(ctx, tx, branch, room, times, current, b, now)
+	parts, err := postgres.LockExtensions(ctx, tx, current.ID)
 	if err != nil {
 		return err
 	}
+	free, err := s.partnerFits(ctx, tx, branch, room, times, append(ids(parts), current.ID), b, now)
+	if err != nil {
+		return err
+	}
+	first, c := pieces(times)[0], s.change(ctx, tx, current, now)
 	known.Status = PartnerConfirmed
 	switch {
-	case free && current.State == booking.Done:
+	case free && current.State == booking.Done && len(parts) == 0 && first == times:
+		if err := c.alertConflict(false); err != nil {
+			return err
+		}
 		return s.movePartner(ctx, tx, current, room, times, b, now)
+	case !free && b.Sold && current.State == booking.Conflict && current.Room == room.ID && current.Start.Equal(first.Start) && current.End.Equal(first.End):
+		known.Status = PartnerConflict // as before
+		return nil
+	case !free && b.Sold && current.State == booking.Done && (!now.Before(current.Start) || current.Room == room.ID && current.Stay().Overlaps(times)):
+		// What the booking has of its new time stays occupied; a guest who is inside keeps the key.
+		known.Status = PartnerConflict
+		return c.alertConflict(true)
 	case free:
 		if err := s.endPartner(ctx, tx, known.Reservation, now); err != nil { // a resolved conflict
 			return err
@@ -142,17 +175,29 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 	if err := s.endPartner(ctx, tx, known.Reservation, now); err != nil {
 		return err
 	}
-	if times.Length() > booking.MaxLength {
-		known.Reservation = 0 // longer than a reservation can be
-		return nil
-	}
 	return s.insertPartner(ctx, tx, known, b, room, times, booking.Conflict, now)
 }
 
-// partnerFits reports whether the time of a partner's booking is available. A booking that is already sold skips the check
-// of the branch's opening hours.
-func (s *Service) partnerFits(ctx context.Context, tx pgx.Tx, branch booking.Branch, room booking.Room, times booking.Interval, current booking.Reservation, b PartnerBooking, now time.Time) (bool, error) {
-	if times.Length() > booking.MaxLength || !now.Before(times.End) {
+// maxPartnerLength bounds a booking of a calendar: a room that a partner blocks for longer is to be closed by staff.
+const maxPartnerLength = 31 * 24 * time.Hour
+
+// pieces divides the time of a booking, which a calendar may give as whole days, into lengths of reservations.
+func pieces(times booking.Interval) []booking.Interval {
+	var list []booking.Interval
+	for start := times.Start; start.Before(times.End) || list == nil; start = start.Add(booking.MaxLength) {
+		end := start.Add(booking.MaxLength)
+		if end.After(times.End) {
+			end = times.End
+		}
+		list = append(list, booking.Interval{Start: start, End: end})
+	}
+	return list
+}
+
+// partnerFits reports whether the time of a partner's booking is available, except for the booking itself. A booking that is already
+// sold skips the check of the branch's opening hours, and may be longer than a reservation.
+func (s *Service) partnerFits(ctx context.Context, tx pgx.Tx, branch booking.Branch, room booking.Room, times booking.Interval, except []booking.ReservationID, b PartnerBooking, now time.Time) (bool, error) {
+	if times.Length() > maxPartnerLength || !b.Sold && times.Length() > booking.MaxLength || !now.Before(times.End) {
 		return false, nil
 	}
 	if !b.Sold && branch.Schedule.Check(times, branch.Zone) != nil {
@@ -162,19 +207,35 @@ func (s *Service) partnerFits(ctx context.Context, tx pgx.Tx, branch booking.Bra
 	if err := postgres.ExpireHolds(ctx, tx, place, 0, now); err != nil {
 		return false, err
 	}
-	return postgres.RoomFree(ctx, tx, place, current.ID)
+	return postgres.RoomFree(ctx, tx, place, except...)
 }
 
+// insertPartner adds a booking to the calendar. The parts of one that is longer than a reservation follow the first one as its
+// extensions. One in conflict is stored with its first part.
 func (s *Service) insertPartner(ctx context.Context, tx pgx.Tx, known *postgres.PartnerBooking, b PartnerBooking, room booking.Room, times booking.Interval, state booking.State, now time.Time) error {
+	parts := pieces(times)
 	r := postgres.PartnerReservation{
-		Branch: b.Listing.Branch, Room: room.ID, Interval: times, State: state, Partner: b.Listing.Partner, Name: b.Name, Mobile: b.Phone,
+		Branch: b.Listing.Branch, Room: room.ID, Interval: parts[0], State: state, Partner: b.Listing.Partner, Name: b.Name, Mobile: b.Phone,
 	}
 	if state == booking.Done {
 		r.Key = s.newKey()
 	}
 	var err error
-	if known.Reservation, err = postgres.InsertPartnerReservation(ctx, tx, r, now); err != nil || state != booking.Done {
+	if known.Reservation, err = postgres.InsertPartnerReservation(ctx, tx, r, now); err != nil {
 		return err
+	}
+	if state != booking.Done {
+		return s.change(ctx, tx, booking.Reservation{ID: known.Reservation, Branch: b.Listing.Branch}, now).alertConflict(true)
+	}
+	r.Extends = known.Reservation
+	for _, r.Interval = range parts[1:] {
+		id, err := postgres.InsertPartnerReservation(ctx, tx, r, now)
+		if err != nil {
+			return err
+		}
+		if err := s.change(ctx, tx, booking.Reservation{ID: id}, now).block(); err != nil {
+			return err
+		}
 	}
 	stored, err := postgres.LockReservation(ctx, tx, known.Reservation)
 	if err != nil {
@@ -187,6 +248,7 @@ func (s *Service) insertPartner(ctx context.Context, tx pgx.Tx, known *postgres.
 	if err := c.block(); err != nil {
 		return err
 	}
+	stored.Interval = times
 	return c.notifyGuest(stored, notify.ReservationConfirmed, nil)
 }
 

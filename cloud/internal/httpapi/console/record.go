@@ -124,7 +124,7 @@ func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 		timelineReservation: item, Branch: d.Branch.Code, Machine: room.Machine, Email: wire.Nullable(d.Email), Note: wire.Nullable(d.Note),
 		CreatedBy: wire.Nullable(d.CreatedBy), OrderID: wire.Nullable(d.OrderID), CreatedAt: wire.Instant(d.CreatedAt), PaidAt: wire.Instant(d.PaidAt),
 		CanceledAt: wire.Instant(d.CanceledAt), ReceiptURL: wire.Nullable(d.Payment.ReceiptURL),
-		NeedsRefundBank: d.State == booking.Done && d.Method == booking.VirtualAccount,
+		NeedsRefundBank: d.State == booking.Done && (d.Method == booking.VirtualAccount || d.ExtendedByDeposit),
 		Movable:         d.State == booking.Done && d.Extends == 0,
 		Cancelable:      d.Occupies(c.Now()) && d.State != booking.Canceling && (d.State != booking.Confirming || reserve.Unclear(d.Reservation, d.Payment, c.Now())),
 		Keys:            wireKeys(d.Keys),
