@@ -158,7 +158,7 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 		known.Status = PartnerConflict // as before
 		return nil
 	case !free && b.Sold && current.State == booking.Done && (!now.Before(current.Start) || current.Room == room.ID && current.Stay().Overlaps(times)):
-		// What the booking has of its new time stays occupied; a guest who is inside keeps the key.
+		// The part that it has of its new time stays occupied; a guest who is inside keeps the key.
 		known.Status = PartnerConflict
 		return c.alertConflict(true)
 	case free:
