@@ -17,6 +17,8 @@ import (
 const (
 	recoveryCodes  = 10
 	recoveryLength = 14
+
+	recoveryPurpose = "recovery-code" // of the keys of their hashes
 )
 
 // NewRecoveryCodes replaces an administrator's recovery codes and returns the new ones, which are stored hashed only. It
@@ -33,7 +35,7 @@ func (s *Service) NewRecoveryCodes(ctx context.Context, loginID, by string) ([]s
 	for i := range codes {
 		text := rand.Text()
 		codes[i] = text[0:4] + "-" + text[4:8] + "-" + text[8:12]
-		hashes[i] = s.hashRecoveryCode(codes[i])
+		hashes[i] = s.Keys.MAC(recoveryPurpose, codes[i])
 	}
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
 		if err := postgres.ReplaceRecoveryCodes(ctx, tx, loginID, hashes); err != nil {
@@ -51,7 +53,7 @@ func (s *Service) useRecoveryCode(ctx context.Context, loginID, code string) err
 	if err := s.Limits.Take(ctx, secondFactorsPerID, loginID); err != nil {
 		return err
 	}
-	used, err := postgres.UseRecoveryCode(ctx, s.DB.Pool, loginID, s.hashRecoveryCode(code))
+	used, err := postgres.UseRecoveryCode(ctx, s.DB.Pool, loginID, s.Keys.MACs(recoveryPurpose, strings.ToUpper(code)))
 	if err != nil {
 		return fmt.Errorf("use a recovery code of %s: %w", loginID, err)
 	}
@@ -59,8 +61,4 @@ func (s *Service) useRecoveryCode(ctx context.Context, loginID, code string) err
 		return ErrWrongSecondFactor
 	}
 	return postgres.AppendAudit(ctx, s.DB.Pool, audit.Entry{Actor: "admin:" + loginID, Action: "administrator.recovered", Target: loginID})
-}
-
-func (s *Service) hashRecoveryCode(code string) []byte {
-	return s.Keys.MAC("recovery-code", strings.ToUpper(code))
 }

@@ -97,3 +97,44 @@ func TestSecondFactor(t *testing.T) {
 		t.Fatalf("after removal: %v", err)
 	}
 }
+
+func TestRecoveryCodeOutlastsAChangeOfKeys(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	db.Now = func() time.Time { return now }
+	older, newer := seal.NewKey(), seal.NewKey()
+	with := func(setting string) *account.Service {
+		keys, err := seal.ParseKeys(setting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &account.Service{DB: db, Limits: &limit.Limiter{DB: db}, Keys: keys, Log: db.Logger}
+	}
+	ctx, s := t.Context(), with(older)
+	if err := s.AddAdministrator(ctx, account.NewAdministrator{LoginID: "kim", Password: "twelve letters", Role: account.HQ}, "cli:test"); err != nil {
+		t.Fatal(err)
+	}
+	secret, _, err := s.NewSecondStep(ctx, "kim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := totp.GenerateCode(secret, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ConfirmSecondStep(ctx, "kim", code, "admin:kim"); err != nil {
+		t.Fatal(err)
+	}
+	codes, err := s.NewRecoveryCodes(ctx, "kim", "admin:kim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = with(newer + "," + older)
+	if err := s.SecondFactor(ctx, "kim", codes[0]); err != nil {
+		t.Fatalf("recovery code of the old key: %v", err)
+	}
+	if err := s.SecondFactor(ctx, "kim", codes[0]); !errors.Is(err, account.ErrWrongSecondFactor) {
+		t.Fatalf("second use: %v", err)
+	}
+}

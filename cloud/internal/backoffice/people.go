@@ -52,8 +52,12 @@ func (s *Service) EndSession(ctx context.Context, loginID, id, by string) error 
 // pseudonym identifies a contact in the audit log, which is permanent. With the contact and the encryption key, an entry
 // about it can be found; without them it reveals nothing.
 func (s *Service) pseudonym(contact string) string {
-	return hex.EncodeToString(s.Keys.MAC("person", contact)[:8])
+	return pseudonymOf(s.Keys.MAC(personPurpose, contact))
 }
+
+const personPurpose = "person"
+
+func pseudonymOf(mac []byte) string { return hex.EncodeToString(mac[:8]) }
 
 // PersonalData returns everything that is kept about a contact: digits of a phone number or an e-mail address.
 func (s *Service) PersonalData(ctx context.Context, contact, by string) (data json.RawMessage, err error) {
@@ -77,25 +81,48 @@ func (s *Service) Erase(ctx context.Context, contact, by string) (erased, kept i
 	return erased, kept, err
 }
 
-// EraseAgain erases the persons who were erased after the backup that was restored. A stay to come keeps its contact.
+// EraseAgain erases the persons who were erased after the backup that was restored, once the rebuild has ended. A stay to come
+// keeps its contact, and the person is erased by the first pass after it.
 func (s *Service) EraseAgain(ctx context.Context) error {
 	pending, err := postgres.PendingErasures(ctx, s.DB.Pool)
 	if err != nil || len(pending) == 0 {
+		return err
+	}
+	open, err := postgres.RebuildOpen(ctx, s.DB.Pool)
+	if err != nil || open {
 		return err
 	}
 	contacts, err := postgres.Contacts(ctx, s.DB.Pool)
 	if err != nil {
 		return err
 	}
+	var keep []string
 	for _, contact := range contacts {
-		if !slices.Contains(pending, s.pseudonym(contact)) {
+		listed := func(mac []byte) bool { return slices.Contains(pending, pseudonymOf(mac)) } // of any key: the list may be older than the sealing key
+		if !slices.ContainsFunc(s.Keys.MACs(personPurpose, contact), listed) {
 			continue
 		}
-		if _, _, err := s.Erase(ctx, contact, "system"); err != nil {
+		kept, err := s.eraseIfDue(ctx, contact)
+		if err != nil {
 			return err
 		}
+		if kept {
+			keep = append(keep, s.pseudonym(contact)) // under the sealing key: an earlier one may be removed before the next pass
+		}
 	}
-	return postgres.EndErasures(ctx, s.DB.Pool, pending)
+	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		return errors.Join(postgres.EndErasures(ctx, tx, pending), postgres.PutPendingErasures(ctx, tx, keep))
+	})
+}
+
+// eraseIfDue reports whether reservations keep the contact.
+func (s *Service) eraseIfDue(ctx context.Context, contact string) (bool, error) {
+	due, err := postgres.ErasureDue(ctx, s.DB.Pool, contact, s.pseudonym(contact), s.DB.Now())
+	if err != nil || !due {
+		return true, err
+	}
+	_, kept, err := s.Erase(ctx, contact, "system")
+	return kept > 0, err
 }
 
 // LoggedIn records the login of an administrator.

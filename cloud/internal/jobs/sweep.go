@@ -113,8 +113,12 @@ const reconcileTick = 30 * time.Second
 // reconcile compares the provider's books with ours if that is due, or rebuilds the reservations that a restored backup lacks.
 func (s *Service) reconcile(ctx context.Context) {
 	s.lead(ctx, reconcileLock, func(ctx context.Context) error {
-		if rebuilt, err := s.Reserve.RebuildDue(ctx); err != nil || rebuilt {
+		rebuilt, err := s.Reserve.RebuildDue(ctx)
+		if err != nil {
 			return err
+		}
+		if rebuilt {
+			return s.Office.EraseAgain(ctx) // it waited for the rebuild
 		}
 		complete, err := s.Reserve.ReconcileDue(ctx, s.ReconcileEvery)
 		if err != nil || !complete {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -46,17 +47,30 @@ func EndErasures(ctx context.Context, q Querier, persons []string) error {
 	return nil
 }
 
+// ErasureDue reports whether a pass erases a contact with the pseudonym person: the service has not erased it since the last
+// restore, or a reservation is over. Passes in between would delete the sessions and blocks of a guest whose stay is to come.
+func ErasureDue(ctx context.Context, q Querier, contact, person string, now time.Time) (due bool, err error) {
+	err = q.QueryRow(ctx, `
+		select not exists (select from audit where actor = 'system' and action = $3 and target = $4
+				and at >= coalesce((select max(begun_at) from rebuild), '-infinity'))
+			or not exists (select from reservation r where r.mobile_key = $2 or r.email_key = $2)
+			or exists (select from reservation r where `+over+` and (r.mobile_key = $2 or r.email_key = $2))`,
+		now, contact, ErasureAction, person).Scan(&due)
+	if err != nil {
+		return false, fmt.Errorf("find erasures that are due: %w", err)
+	}
+	return due, nil
+}
+
 // Contacts returns every phone number and e-mail address of a guest, as Erase takes them.
 func Contacts(ctx context.Context, q Querier) ([]string, error) {
-	number := func(column string) string {
-		return `regexp_replace(regexp_replace(` + column + `, '^\s*\+82\D*0?', '0'), '\D', '', 'g')`
-	}
 	rows, err := q.Query(ctx, `
 		select contact from (
 			select mobile_key as contact from reservation union select email_key from reservation union select mobile_key from compensation
+			union select mobile_key from guest_note union select mobile_key from guest_block
 			union select login_id from login_code union select data ->> 'loginId' from session
-			union select `+number("to_mobile")+` from message union select lower(trim(to_email)) from message
-			union select `+number("mobile")+` from franchise_inquiry union select lower(trim(email)) from franchise_inquiry) c
+			union select `+phoneKey("to_mobile")+` from message union select lower(trim(to_email)) from message
+			union select `+phoneKey("mobile")+` from franchise_inquiry union select lower(trim(email)) from franchise_inquiry) c
 		where contact <> '' and $1`, true)
 	if err != nil {
 		return nil, fmt.Errorf("list contacts: %w", err)

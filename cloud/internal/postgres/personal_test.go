@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +124,25 @@ func TestOnePersonIsErased(t *testing.T) {
 	var money int
 	if err := db.Pool.QueryRow(t.Context(), `select sum(amount) from reservation where $1`, true).Scan(&money); err != nil || money != 50000 {
 		t.Fatalf("the ledger changed: %d, %v", money, err)
+	}
+}
+
+// After a restore, persons are found by the contacts of all tables, in the notation of Erase.
+func TestContactsAreThoseOfAnErasure(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	exec(t, db.Pool, `insert into branch (code) values ('gangnam')`)
+	exec(t, db.Pool, `insert into guest_note (mobile_key, branch_id, text, created_by, created_at) select '01000000001', id, 'x', 'hq', now() from branch`)
+	exec(t, db.Pool, `insert into guest_block (mobile_key, reason, created_by, created_at) values ('01000000002', 'x', 'hq', now())`)
+	for _, mobile := range []string{"0082 10 0000 0003", "82-10-0000-0004", "+82 (0)10-0000-0005", "０１０－００００－０００６", "10 0000 0007"} {
+		exec(t, db.Pool, `insert into franchise_inquiry (name, mobile, email, region, message) values ('x', '`+mobile+`', ' KIM@example.com', 'x', 'x')`)
+	}
+	exec(t, db.Pool, `insert into message (template, to_mobile, variables, state) values ('login-code', '0082-10-0000-0008', 'secret', 'SENT')`)
+	got, err := postgres.Contacts(t.Context(), db.Pool)
+	slices.Sort(got)
+	want := "[01000000001 01000000002 01000000003 01000000004 01000000005 01000000006 01000000007 01000000008 kim@example.com]"
+	if err != nil || fmt.Sprint(got) != want {
+		t.Errorf("got %v (%v), want %s", got, err, want)
 	}
 }
 

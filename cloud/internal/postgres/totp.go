@@ -66,9 +66,9 @@ func ReplaceRecoveryCodes(ctx context.Context, q Querier, loginID string, hashes
 	return err
 }
 
-// UseRecoveryCode consumes a recovery code and reports whether it existed.
-func UseRecoveryCode(ctx context.Context, q Querier, loginID string, hash []byte) (bool, error) {
+// UseRecoveryCode consumes the recovery code that has one of the hashes, and reports whether it existed.
+func UseRecoveryCode(ctx context.Context, q Querier, loginID string, hashes [][]byte) (bool, error) {
 	tag, err := q.Exec(ctx, `
-		delete from administrator_recovery where code_hash = $2 and administrator_id = (select id from administrator where login_id = $1)`, loginID, hash)
+		delete from administrator_recovery where code_hash = any($2) and administrator_id = (select id from administrator where login_id = $1)`, loginID, hashes)
 	return tag.RowsAffected() == 1, err
 }

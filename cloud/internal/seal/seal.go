@@ -16,6 +16,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -37,7 +38,7 @@ type keyID [keyIDSize]byte
 // Keyring seals with its first key and opens with any of its keys. It is safe for concurrent use.
 type Keyring struct {
 	first keyID
-	root  []byte // of the keys that MAC derives
+	roots [][]byte // of the keys that MAC and MACs derive, the sealing key first
 	aeads map[keyID]cipher.AEAD
 }
 
@@ -59,7 +60,7 @@ func New(keys ...[]byte) (*Keyring, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("seal: no encryption key")
 	}
-	ring := &Keyring{root: keys[0], aeads: make(map[keyID]cipher.AEAD, len(keys))}
+	ring := &Keyring{roots: slices.Clone(keys), aeads: make(map[keyID]cipher.AEAD, len(keys))}
 	for i, key := range keys {
 		if len(key) != KeySize {
 			return nil, fmt.Errorf("seal: encryption key %d has %d bytes, not %d", i+1, len(key), KeySize)
@@ -114,14 +115,25 @@ func (r *Keyring) SealingKeyID() []byte { return r.first[:] }
 
 // MAC returns the HMAC-SHA256 of a text under a key of its own for each purpose, derived from the sealing key. Without
 // the key a text cannot be found by trying all candidates, as phone numbers could be with a plain hash.
-func (r *Keyring) MAC(purpose, text string) []byte {
-	key, err := hkdf.Key(sha256.New, r.root, nil, "yeolda mac: "+purpose, sha256.Size)
+func (r *Keyring) MAC(purpose, text string) []byte { return mac(r.roots[0], purpose, text) }
+
+// MACs returns the MACs of a text under all keys, that of MAC first. A stored MAC may be older than the sealing key.
+func (r *Keyring) MACs(purpose, text string) [][]byte {
+	macs := make([][]byte, len(r.roots))
+	for i, root := range r.roots {
+		macs[i] = mac(root, purpose, text)
+	}
+	return macs
+}
+
+func mac(root []byte, purpose, text string) []byte {
+	key, err := hkdf.Key(sha256.New, root, nil, "yeolda mac: "+purpose, sha256.Size)
 	if err != nil {
 		panic(err) // only a length over 255 hashes fails
 	}
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(text))
-	return mac.Sum(nil)
+	hash := hmac.New(sha256.New, key)
+	hash.Write([]byte(text))
+	return hash.Sum(nil)
 }
 
 // NewKey returns a new random key in the format of ParseKeys.

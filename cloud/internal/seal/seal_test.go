@@ -3,6 +3,7 @@ package seal_test
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/yeolda/yeolda/cloud/internal/seal"
@@ -86,5 +87,15 @@ func TestMACDependsOnKeyAndPurpose(t *testing.T) {
 		if first == other {
 			t.Errorf("the MAC does not depend on the %s", name)
 		}
+	}
+}
+
+func TestMACsHaveEachKey(t *testing.T) {
+	t.Parallel()
+	older, newer := seal.NewKey(), seal.NewKey()
+	got := ring(t, newer+","+older).MACs("person", "01012345678")
+	want := [][]byte{ring(t, newer).MAC("person", "01012345678"), ring(t, older).MAC("person", "01012345678")}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %x, want %x", got, want)
 	}
 }
