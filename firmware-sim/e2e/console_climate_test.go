@@ -63,6 +63,25 @@ func TestConsoleClimatePolicy(t *testing.T) {
 	p.press("저장")
 	p.see("종료 5분 후", "22.5–27 °C")
 
+	// Nor is it overwritten by a draft from before the change.
+	p.press(edit)
+	p.fill("끄기까지의 시간(분)", "9")
+	p.open("/console/gangnam/levels")
+	admin.must("GET", path, nil, &stored)
+	stored.Rooms[0]["high"] = 28
+	admin.must("PUT", path, stored, nil)
+	p.open("/console/gangnam/climate")
+	p.press(edit)
+	p.see("저장하지 않은 내용을 다시 불러왔어요.", "다른 관리자가 설정을 바꿨어요.")
+	p.press("바뀐 설정 불러오기")
+	p.wait("the other value", `[...document.querySelectorAll("dialog[open] input")].some(i => i.value === "28")`)
+	p.fill("시간당 비용(원)", "1만")
+	p.press("저장")
+	p.see("시간당 비용(원) 칸에는 숫자만 적어 주세요.")
+	p.fill("시간당 비용(원)", "700")
+	p.press("저장")
+	p.see("종료 5분 후", "22.5–28 °C", "700원")
+
 	p.open("/console/reports")
 	p.see("냉난방 가동과 온도")
 	p.choose("지점", "강남")

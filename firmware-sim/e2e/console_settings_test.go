@@ -117,12 +117,21 @@ func TestConsoleSettings(t *testing.T) {
 		p.see("시작 30분 전까지 취소하면 100%")
 		p.press("기한 추가")
 		p.date("시작 전", "2")
+		p.date("환불 비율(%)", "50%")
+		p.press("저장")
+		p.see("환불 비율(%) 칸에는 숫자만 적어 주세요.")
+		if got := fmt.Sprintf("%+v", stored().RefundPolicy); got != "[{UntilMinutesBefore:30 Percent:100}]" {
+			t.Errorf("got %s after a share that is no number, want no change", got)
+		}
 		p.date("환불 비율(%)", "120")
 		p.press("저장")
 		p.wait("what is wrong is said", `document.querySelector("main .problem").textContent !== ""`)
 		p.date("환불 비율(%)", "100")
 		p.wait("the first share is 50", `(() => { const f = [...document.querySelectorAll("input")].find(i => i.ariaLabel === "환불 비율(%)"); f.value = "50"; f.dispatchEvent(new Event("input", {bubbles: true})); return true })()`)
 		p.press("지점 장치가 문을 열지 못했다고 보고하고")
+		p.fill("번호마다 한 달 한도(회)", "1회")
+		p.press("저장")
+		p.see("번호마다 한 달 한도(회) 칸에는 숫자만 적어 주세요.")
 		p.fill("보상 시작(분)", "3")
 		p.fill("1분마다 환불(원)", "700")
 		p.fill("전액 환불(분)", "20")
@@ -184,6 +193,37 @@ func TestConsoleSettings(t *testing.T) {
 		p.wait("the stored settings", `![...document.querySelectorAll("input")].some(i => i.value === "02-3333-3333")`)
 	})
 
+	t.Run("a draft from before the change of another administrator", func(t *testing.T) {
+		p := p.with(t)
+		p.fill("전화", "02-3333-3333")
+		p.open("/console/hongdae/audit")
+		p.see("누가", "거르기")
+		const path = "/v2/admin/branches/hongdae/settings"
+		var settings map[string]any
+		other := staff(t, s)
+		other.must("GET", path, nil, &settings)
+		for _, name := range []string{"rooms", "channels", "alertContacts", "refundPolicyText"} {
+			delete(settings, name)
+		}
+		settings["address"] = "서울특별시 마포구 새길 2"
+		other.must("PUT", path, settings, nil)
+		p.open("/console/hongdae/settings")
+		p.see("저장하지 않은 내용을 다시 불러왔어요", "다른 관리자가 설정을 바꿨어요")
+		if got := p.phone(); got != "02-3333-3333" {
+			t.Errorf("got phone %s, want the edit to be kept", got)
+		}
+		refused := value[int](p, `performance.getEntriesByType("resource").filter((e) => e.name.endsWith("/settings") && e.responseStatus === 409).length`)
+		p.press("저장")
+		p.wait("the save is refused", fmt.Sprintf(`performance.getEntriesByType("resource").filter((e) => e.name.endsWith("/settings") && e.responseStatus === 409).length > %d`, refused))
+		p.see("다른 관리자가 설정을 바꿨어요")
+		other.must("GET", path, nil, &settings)
+		if settings["address"] != "서울특별시 마포구 새길 2" || settings["phone"] == "02-3333-3333" {
+			t.Errorf("stored address %v and phone %v, want those of the other administrator", settings["address"], settings["phone"])
+		}
+		p.press("바뀐 설정 불러오기")
+		p.wait("the stored settings", `![...document.querySelectorAll("input")].some(i => i.value === "02-3333-3333")`)
+	})
+
 	t.Run("a closure over a reservation", func(t *testing.T) {
 		p := p.with(t)
 		busy := next(time.Friday)
@@ -209,12 +249,30 @@ func TestConsoleSettings(t *testing.T) {
 	t.Run("rooms and prices", func(t *testing.T) {
 		p := p.with(t)
 		p.press("수정 3번 룸")
-		p.fill("10분", "2600")
+		p.fill("10분", "1만")
+		p.press("저장")
+		p.see("10분 칸에는 숫자만 적어 주세요.")
+		var before struct {
+			Rooms []struct {
+				RoomNo  string
+				Pricing struct{ Min10 *int }
+			}
+		}
+		staff(t, s).must("GET", "/v2/admin/branches/hongdae/settings", nil, &before)
+		for _, room := range before.Rooms {
+			if room.RoomNo == "3" && room.Pricing.Min10 == nil {
+				t.Error("a price that is no number removed the stored price")
+			}
+		}
+		p.fill("10분", "2,600")
 		p.survey("console-settings-room")
 		p.on(desktop).press("저장")
 		p.see("10분 2,600원")
 		p.press("요금 규칙 3번 룸")
 		p.press("규칙 추가")
+		p.date("10분", "4천")
+		p.press("미리 보기")
+		p.see("10분 칸에는 숫자만 적어 주세요.")
 		p.date("10분", "4400")
 		p.date("시작 시각", "18:00")
 		p.date("끝 시각", "02:00")

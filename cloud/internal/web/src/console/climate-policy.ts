@@ -5,7 +5,8 @@ import { type Child, h, match } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, effect, type Signal, signal } from "../core/signal";
-import { newerNotice, restoredNotice } from "./draft";
+import { type Edits, keptEdits, newerNotice, restoredNotice } from "./draft";
+import { priceIn } from "./numbers";
 import {
   attempt,
   button,
@@ -139,7 +140,7 @@ const bodyOf = (room: string, d: Draft) => ({
   low: number(d.low),
   high: number(d.high),
   guestOptions: [...new Set([d.guest1, d.guest2, d.guest3].filter(Boolean))],
-  hourlyCost: number(d.hourlyCost),
+  hourlyCost: priceIn(t("hourlyCost"), d.hourlyCost),
 });
 
 const unitsOf = (state: State): string[] => [...new Set(state.options.map((o) => o.unit))];
@@ -150,14 +151,15 @@ const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.str
 function open(branch: Branch, state: State, room: string, refresh: () => Promise<void>): void {
   const key = `console-draft-climate-${branch.branch}-${room}`;
   dialog(`${t("climatePolicy")} · ${t("roomNo", { n: room })}`, (close) => {
-    let base = policyOf(state, room);
-    const kept = sessionStorage.getItem(key);
+    const loaded = policyOf(state, room);
+    const kept = keptEdits<Policy | undefined, Draft>(key);
+    let base = kept ? kept.base : loaded;
     const shown = signal<{ draft: Draft; restored: boolean }>({
-      draft: kept ? (JSON.parse(kept) as Draft) : draftOf(base, state),
+      draft: kept?.values ?? draftOf(base, state),
       restored: Boolean(kept),
     });
     let edited = shown.peek().draft;
-    const newer = signal<State | null>(null); // another administrator has changed this room
+    const newer = signal(same(loaded, base) ? null : state); // another administrator has changed this room
     const { run, view } = attempt();
     const start = (from: State) => {
       base = policyOf(from, room);
@@ -165,9 +167,16 @@ function open(branch: Branch, state: State, room: string, refresh: () => Promise
       sessionStorage.removeItem(key);
       shown.set({ draft: draftOf(base, from), restored: false });
     };
+    const keep = (typed: Draft) => {
+      edited = typed;
+      if (same(typed, draftOf(base, state))) sessionStorage.removeItem(key);
+      else
+        sessionStorage.setItem(key, JSON.stringify({ base, values: typed } satisfies Edits<Policy | undefined, Draft>));
+    };
     /** Replaces the policy of this room in the list as it is now. */
-    const put = (own: ReturnType<typeof bodyOf> | null) =>
+    const put = (body: () => ReturnType<typeof bodyOf> | null) =>
       run(async () => {
+        const own = body();
         const now = await api.get<State>(path(branch));
         if (!same(policyOf(now, room), base)) {
           newer.set(now);
@@ -184,22 +193,19 @@ function open(branch: Branch, state: State, room: string, refresh: () => Promise
       newerNotice(newer, start, (other) => {
         base = policyOf(other, room);
         newer.set(null);
+        keep(edited);
       }),
       match(shown, ({ draft, restored }) => [
         restored ? restoredNotice(() => start(state)) : null,
-        form(state, draft, (typed) => {
-          edited = typed;
-          if (same(typed, draftOf(base, state))) sessionStorage.removeItem(key);
-          else sessionStorage.setItem(key, JSON.stringify(typed));
-        }),
+        form(state, draft, keep),
       ]),
       view(),
       h(
         "div",
         { class: "footer" },
-        base ? button(t("climatePolicyOff"), () => put(null), { kind: "danger" }) : null,
+        loaded ? button(t("climatePolicyOff"), () => put(() => null), { kind: "danger" }) : null,
         button(t("back"), close, { kind: "plain" }),
-        button(t("save"), () => put(bodyOf(room, edited)), { kind: "primary" }),
+        button(t("save"), () => put(() => bodyOf(room, edited)), { kind: "primary" }),
       ),
     ];
   });

@@ -24,6 +24,18 @@ export function newerNotice<T>(newer: Readable<T | null>, load: (other: T) => vo
   );
 }
 
+/** Edits and the values that they start from, kept together so that a conflict is noticed after a reload. */
+export interface Edits<B, V> {
+  base: B;
+  values: V;
+}
+
+/** The edits that are kept, or null. Drafts of earlier versions of the console have no base and are ignored. */
+export function keptEdits<B, V>(key: string): Edits<B, V> | null {
+  const kept = JSON.parse(sessionStorage.getItem(key) ?? "{}") as Partial<Edits<B, V>>;
+  return kept.values === undefined ? null : (kept as Edits<B, V>);
+}
+
 /** A value that is typed in. */
 type Typed = (() => string) & Pick<Signal<string>, "set">;
 

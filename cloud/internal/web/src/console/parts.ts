@@ -5,6 +5,7 @@ import { append, type Child, h, match } from "../core/dom";
 import { english } from "../core/language";
 import type { Resource } from "../core/resource";
 import { effect, type Readable, type Signal, scope, signal, untracked } from "../core/signal";
+import { FieldError } from "./numbers";
 import { errorText, type TextKey, t, weekdayText } from "./text";
 
 export type Kind = "primary" | "soft" | "plain" | "danger";
@@ -252,6 +253,7 @@ export function fetched<T>(source: Resource<T>, view: (data: Readable<T>) => Chi
 
 /** The text of an error. Without a text in the page's language, as for those of the payment provider, it is Korean. */
 export function explain(error: unknown): string {
+  if (error instanceof FieldError) return error.message;
   if (error instanceof NetworkError) return t("networkFailed");
   if (!(error instanceof ApiError)) throw error;
   if (error.status === 429) return t("tooMany");

@@ -7,6 +7,7 @@ import type { Schemas } from "../core/interface";
 import { english } from "../core/language";
 import { type Signal, signal } from "../core/signal";
 import { keepTyped, typedRows } from "./draft";
+import { priceIn } from "./numbers";
 import { attempt, button, dialog, explain, field, input, toast } from "./parts";
 import { price } from "./rooms";
 import type { Branch } from "./session";
@@ -30,7 +31,6 @@ interface Draft {
 
 const tiers = ["min10", "min30", "min60"] as const;
 const text = (won: number | null | undefined): string => (won ? String(won) : "");
-const won = (typed: string): number | null => (typed.trim() ? Number(typed.replace(/[,\s원]/g, "")) : null);
 
 const draftOf = (r: Rule): Draft => ({
   from: r.from,
@@ -48,9 +48,9 @@ const ruleOf = (d: Draft): Rule => ({
   days: d.days,
   holidays: d.holidays,
   hours: d.opens || d.closes ? { from: d.opens, to: d.closes } : null,
-  min10: won(d.min10),
-  min30: won(d.min30),
-  min60: won(d.min60),
+  min10: priceIn(t("min10"), d.min10),
+  min30: priceIn(t("min30"), d.min30),
+  min60: priceIn(t("min60"), d.min60),
 });
 
 export async function openPrices(branch: Branch, roomNo: string): Promise<void> {

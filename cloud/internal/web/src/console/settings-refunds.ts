@@ -3,6 +3,7 @@
 import { type Child, h, when } from "../core/dom";
 import { english } from "../core/language";
 import { type Signal, signal } from "../core/signal";
+import { textOf, whole, wholeIn } from "./numbers";
 import { check, field, input, section } from "./parts";
 import type { Settings } from "./settings";
 import { onEdit, type Row, rowOf, rows } from "./settings-rows";
@@ -23,27 +24,29 @@ interface Draft {
 
 /** The largest unit in which a deadline is a whole number. */
 function draftOf({ untilMinutesBefore, percent }: Tier): Draft {
+  if (untilMinutesBefore === null) return { count: "", unit: "days", percent: textOf(percent) };
   const unit = (Object.keys(units) as Unit[]).find((u) => untilMinutesBefore % units[u] === 0)!;
-  return { count: String(untilMinutesBefore / units[unit]), unit, percent: String(percent) };
+  return { count: String(untilMinutesBefore / units[unit]), unit, percent: textOf(percent) };
 }
 
-const whole = (text: string): number => Math.round(Number(text)) || 0;
-
 const tierOf = ({ count, unit, percent }: Draft): Tier => ({
-  untilMinutesBefore: whole(String(Number(count) * units[unit])),
+  untilMinutesBefore: whole(count) * units[unit],
   percent: whole(percent),
 });
 
-/** The sections of a form, and the values that they hold. policyText is the sentence that guests read. */
+/**
+ * The sections of a form, and the values that they hold: NaN for a text that is no number. validate throws a FieldError for
+ * such a text. policyText is the sentence that guests read.
+ */
 export function refundRules(
   settings: Rules,
   policyText: () => Settings["refundPolicyText"],
-): { view: Child; values: () => Rules } {
+): { view: Child; values: () => Rules; validate: () => void } {
   const tiers = signal(settings.refundPolicy.map((tier) => rowOf(draftOf(tier))));
   const { compensation } = settings;
   const on = signal(compensation !== null);
   const extend = signal(compensation?.extendFirst ?? true);
-  const number = (value: number | undefined, otherwise = 0) => signal(String(value ?? otherwise));
+  const number = (value: number | undefined, otherwise = 0) => signal(textOf(value === undefined ? otherwise : value));
   const numbers = {
     afterMinutes: number(compensation?.afterMinutes, 5),
     wonPerMinute: number(compensation?.wonPerMinute),
@@ -65,6 +68,15 @@ export function refundRules(
         }
       : null,
   });
+  const validate = () => {
+    for (const row of tiers.peek()) {
+      wholeIn(t("tierCount"), row.value.peek().count);
+      wholeIn(t("tierPercent"), row.value.peek().percent);
+    }
+    if (!on.peek()) return;
+    for (const name of Object.keys(numbers) as (keyof typeof numbers)[])
+      wholeIn(t(`compensation_${name}`), numbers[name].peek());
+  };
   const amount = (name: keyof typeof numbers) =>
     field(
       t(`compensation_${name}`),
@@ -73,6 +85,7 @@ export function refundRules(
     );
   return {
     values,
+    validate,
     view: [
       section(
         t("settingsRefunds"),

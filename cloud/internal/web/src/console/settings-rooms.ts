@@ -6,6 +6,7 @@ import type { Schemas } from "../core/interface";
 import { type Readable, signal } from "../core/signal";
 import { keptAttempt } from "./draft";
 import { openPIN } from "./keypads";
+import { priceIn, wholeIn } from "./numbers";
 import { attempt, button, check, chip, dialog, explain, field, input, select, table, toast } from "./parts";
 import { price } from "./rooms";
 import { type Branch, mayChange } from "./session";
@@ -125,10 +126,10 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
         await api.put(`/v2/admin/branches/${branch.branch}/rooms/${number.peek().trim()}`, {
           machine: machine.peek().trim(),
           grade: grade.peek() || null,
-          min10: won(prices.min10.peek()),
-          min30: won(prices.min30.peek()),
-          min60: won(prices.min60.peek()),
-          turnoverMinutes: Number(turnover.peek()),
+          min10: priceIn(t("min10"), prices.min10.peek()),
+          min30: priceIn(t("min30"), prices.min30.peek()),
+          min60: priceIn(t("min60"), prices.min60.peek()),
+          turnoverMinutes: wholeIn(t("turnover"), turnover.peek()),
           noLock: noLock.peek(),
         });
         toast(t(room ? "saved" : "roomAdded"));
@@ -163,4 +164,3 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
 }
 
 const text = (amount: number | null | undefined): string => (amount ? String(amount) : "");
-const won = (text: string): number | null => (text.trim() ? Number(text.replace(/[,\s원]/g, "")) : null);

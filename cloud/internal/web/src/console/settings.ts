@@ -6,7 +6,8 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { effect, type Readable, type Signal, signal, untracked } from "../core/signal";
 import { contactsPart } from "./contacts";
-import { newerNotice, restoredNotice } from "./draft";
+import { type Edits, keptEdits, newerNotice, restoredNotice } from "./draft";
+import { textOf, whole, wholeIn } from "./numbers";
 import { attempt, button, check, fetched, field, heading, input, section, toastWithUndo } from "./parts";
 import { type Conflict, openConflicts } from "./rooms";
 import { type Branch, mayChange } from "./session";
@@ -49,18 +50,23 @@ const valuesOf = ({
   revision: _____,
   ...values
 }: Settings): Values => values;
+
+/** The settings that edits start from. */
+type Base = Pick<Settings, "revision"> & { values: Values };
+
+const baseOf = (settings: Settings): Base => ({ revision: settings.revision, values: valuesOf(settings) });
 const same = (a: Values, b: Values): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 /** Edits survive refreshes, changes of another administrator, and leaving the screen. */
 function editor(branch: Branch, data: Readable<Settings>, refresh: () => Promise<void>): Child {
   const key = `console-draft-settings-${branch.branch}`;
-  const stored = sessionStorage.getItem(key);
-  const shown = signal({ values: stored ? (JSON.parse(stored) as Values) : valuesOf(data.peek()), draft: !!stored });
-  let base = data.peek(); // the settings that the edits start from
+  const kept = keptEdits<Base, Values>(key);
+  let base = kept?.base ?? baseOf(data.peek());
+  const shown = signal({ values: kept?.values ?? base.values, draft: !!kept });
   let edited: Values = shown.peek().values;
   const newer = signal<Settings | null>(null); // of another administrator
   const start = (settings: Settings) => {
-    base = settings;
+    base = baseOf(settings);
     newer.set(null);
     sessionStorage.removeItem(key);
     shown.set({ values: valuesOf(settings), draft: false });
@@ -68,16 +74,16 @@ function editor(branch: Branch, data: Readable<Settings>, refresh: () => Promise
   effect(() => {
     const next = data();
     untracked(() => {
-      if (same(valuesOf(next), valuesOf(base))) base = next;
-      else if (same(edited, valuesOf(base))) start(next);
+      if (same(valuesOf(next), base.values)) base = baseOf(next);
+      else if (same(edited, base.values)) start(next);
       else if (!same(edited, valuesOf(next))) newer.set(next);
       else start(next);
     });
   });
   const keep = (values: Values) => {
     edited = values;
-    if (same(values, valuesOf(base))) sessionStorage.removeItem(key);
-    else sessionStorage.setItem(key, JSON.stringify(values));
+    if (same(values, base.values)) sessionStorage.removeItem(key);
+    else sessionStorage.setItem(key, JSON.stringify({ base, values } satisfies Edits<Base, Values>));
   };
   const put = async (acceptConflicts: boolean) => {
     await api.put(`/v2/admin/branches/${branch.branch}/settings`, {
@@ -85,8 +91,8 @@ function editor(branch: Branch, data: Readable<Settings>, refresh: () => Promise
       revision: base.revision,
       acceptConflicts,
     });
-    const before = valuesOf(base);
-    base = { ...base, ...edited };
+    const before = base.values;
+    base = { ...base, values: edited };
     sessionStorage.removeItem(key);
     await refresh();
     const { revision } = data.peek();
@@ -116,8 +122,9 @@ function editor(branch: Branch, data: Readable<Settings>, refresh: () => Promise
   };
   return [
     newerNotice(newer, start, (other) => {
-      base = other;
+      base = baseOf(other);
       newer.set(null);
+      keep(edited);
     }),
     match(shown, ({ values, draft }) => [
       draft ? restoredNotice(() => start(data.peek())) : null,
@@ -137,7 +144,7 @@ function form(
     signal(settings.nameEn),
     signal(settings.address),
     signal(settings.phone),
-    signal(String(settings.bookingHorizonDays)),
+    signal(textOf(settings.bookingHorizonDays)),
   ];
   const week = settings.week.map((d) => signal(structuredClone(d)));
   const closures = signal(settings.closures.map(rowOf));
@@ -147,6 +154,11 @@ function form(
   const removed = signal(settings.removedHolidays.join(", "));
   const money = refundRules(settings, policyText);
   const { run, view } = attempt();
+  const checked = async () => {
+    wholeIn(t("horizon"), horizon.peek());
+    money.validate();
+    await save();
+  };
   const dates = (text: string) => text.split(/[\s,]+/).filter(Boolean);
   // The keys are in the order of the service's answer, so that equal values have equal JSON.
   effect(() =>
@@ -156,7 +168,7 @@ function form(
       nameEn: nameEn().trim(),
       address: address().trim(),
       phone: phone().trim(),
-      bookingHorizonDays: Number(horizon()),
+      bookingHorizonDays: whole(horizon()),
       week: week.map((d) => d()),
       closures: closures().map((r) => r.value()),
       closedOnHolidays: onHolidays(),
@@ -221,7 +233,7 @@ function form(
       : h(
           "div",
           { class: "footer sticky" },
-          button(t("save"), () => run(save), { kind: "primary" }),
+          button(t("save"), () => run(checked), { kind: "primary" }),
         ),
   );
 }

@@ -640,6 +640,7 @@ export const en: Texts = {
   fieldMissing: "{field} is required.",
   fieldMalformed: "{field} has the wrong format.",
   fieldUnknown: "{field} has an invalid value.",
+  fieldNotWhole: "{field}: enter digits only.",
   methodCard: "Card",
   methodEasyPay: "Easy payment",
   virtualAccountName: "Virtual account",

@@ -635,6 +635,7 @@ export const ko = {
   fieldMissing: "{field} 값이 필요해요.",
   fieldMalformed: "{field} 값의 형식이 맞지 않아요.",
   fieldUnknown: "{field} 값이 맞지 않아요.",
+  fieldNotWhole: "{field} 칸에는 숫자만 적어 주세요.",
   methodCard: "카드",
   methodEasyPay: "간편결제",
   virtualAccountName: "가상계좌",
