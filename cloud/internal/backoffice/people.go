@@ -111,7 +111,10 @@ func (s *Service) EraseAgain(ctx context.Context) error {
 		}
 	}
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		return errors.Join(postgres.EndErasures(ctx, tx, pending), postgres.PutPendingErasures(ctx, tx, keep))
+		if err := postgres.EndErasures(ctx, tx, pending); err != nil {
+			return err
+		}
+		return postgres.PutPendingErasures(ctx, tx, keep)
 	})
 }
 
