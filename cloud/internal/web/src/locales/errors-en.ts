@@ -126,6 +126,7 @@ export const errors: Record<string, string> = {
   "해당 문 열기 요청을 찾을 수 없습니다.": "This request for a door does not exist.",
   "이용 중이거나 곧 이용할 룸에는 들어갈 수 없습니다.": "A room that is in use, or will be soon, cannot be entered.",
   "해당 에어컨 옵션을 찾을 수 없습니다.": "This option of the air conditioner does not exist.",
+  "한 룸(room)에는 정책을 하나만 정할 수 있습니다.": "A room can have only one policy.",
   "에어컨(unit)에 없는 옵션입니다.": "The air conditioner does not have this option.",
   "지점 장치가 응답하지 않습니다.": "The device of the branch does not answer.",
   "해당 룸에 예약이 존재하여 비활성화할 수 없습니다.": "The room has reservations, so it cannot be switched off.",
