@@ -10,6 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/partner"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
@@ -80,6 +81,10 @@ func TestBookingOfDaysOccupiesTheRoom(t *testing.T) {
 	}
 	c.read(t, days(0))
 	c.want(t, "CONFIRMED DONE", "1", "0")
+	if _, err := c.service.Reserve.TakePartnerBooking(s.ctx, reserve.PartnerBooking{Booking: days(0), Listing: c.listing, Sold: true}); err != nil {
+		t.Fatal(err)
+	}
+	c.want(t, "CONFIRMED DONE", "1", "0") // as it was
 	for _, hours := range []int{0, 4, 5, 24, 47} {
 		taken("within the booking", hours, true)
 	}

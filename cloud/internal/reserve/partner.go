@@ -149,6 +149,9 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 	first, c := pieces(times)[0], s.change(ctx, tx, current, now)
 	known.Status = PartnerConfirmed
 	switch {
+	case free && current.State == booking.Done && current.Room == room.ID && current.Start.Equal(times.Start) &&
+		(current.End.Equal(times.End) || current.Stay().End.Equal(times.End)):
+		return c.alertConflict(false) // its time is as before
 	case free && current.State == booking.Done && len(parts) == 0 && first == times:
 		if err := c.alertConflict(false); err != nil {
 			return err
@@ -253,9 +256,6 @@ func (s *Service) insertPartner(ctx context.Context, tx pgx.Tx, known *postgres.
 }
 
 func (s *Service) movePartner(ctx context.Context, tx pgx.Tx, r booking.Reservation, room booking.Room, times booking.Interval, b PartnerBooking, now time.Time) error {
-	if r.Start.Equal(times.Start) && r.End.Equal(times.End) && r.Room == room.ID {
-		return nil
-	}
 	c := s.change(ctx, tx, r, now)
 	if err := c.place([]booking.Reservation{r}, stay{root: r}.at(room, times), "partner:"+b.Listing.Partner, ""); err != nil {
 		return err
