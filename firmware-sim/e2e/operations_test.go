@@ -108,6 +108,7 @@ var operations = map[string]operation{
 	},
 	"GET /v2/admin/branches/{}/doors":            at((*yeolda.API).ListDoorsWithResponse),
 	"GET /v2/admin/branches/{}/settings":         at((*yeolda.API).ShowSettingsWithResponse),
+	"PUT /v2/admin/branches/{}/settings":         inAt((*yeolda.API).ChangeSettingsWithResponse),
 	"POST /v2/admin/branches/{}/rooms/{}/photos": inAtTwo((*yeolda.API).AddPhotoWithResponse),
 	"PUT /v2/admin/branches/{}/rooms/{}/profile": inAtTwo((*yeolda.API).DescribeRoomWithResponse),
 	"GET /v2/admin/branches/{}/rooms/{}/prices": func(x exchange) (int, []byte, error) {
