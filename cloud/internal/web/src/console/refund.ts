@@ -4,13 +4,12 @@
 import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
-import { type Signal, signal } from "../core/signal";
+import { signal } from "../core/signal";
 import { bankChoices } from "./banks";
 import { keptAttempt } from "./draft";
+import { wholeIn } from "./numbers";
 import { attempt, button, dialog, field, input, select, toast } from "./parts";
 import { t, won } from "./text";
-
-const digits = (text: Signal<string>): number => Number(text().replace(/\D/g, ""));
 
 /** One key per draft: pressing twice, or again after a lost answer, makes one refund. */
 async function refund(reservation: string, key: string, body: object, done: string): Promise<void> {
@@ -49,7 +48,7 @@ export function openPartRefund(reservation: string, method: string | null, refre
         await refund(
           reservation,
           key.peek(),
-          { amount: digits(amount), reason: reason.peek().trim(), ...to },
+          { amount: wholeIn(t("refundWon"), amount.peek()), reason: reason.peek().trim(), ...to },
           t("refundStarted"),
         );
         refresh();
@@ -79,7 +78,7 @@ export function openPartRefund(reservation: string, method: string | null, refre
         t("partRefundDo"),
         submit,
         () =>
-          digits(amount) > 0 &&
+          amount().trim() !== "" &&
           reason().trim() !== "" &&
           (!deposit || (bank() !== "" && account() !== "" && holder().trim() !== "")),
       ),
