@@ -28,18 +28,19 @@ type exchange struct {
 
 // operations lists what the tests ask the service for. A request that no generated client can send is in handwritten.
 var operations = map[string]operation{
-	"POST /reservation":     in((*yeolda.API).HoldWithResponse),
-	"DELETE /reservation":   none((*yeolda.API).ReleaseWithResponse),
-	"POST /payment":         in((*yeolda.API).RegisterPaymentWithResponse),
-	"POST /payment/confirm": in((*yeolda.API).ConfirmPaymentWithResponse),
-	"POST /payment/cancel":  in((*yeolda.API).CancelPaymentWithResponse),
-	"GET /my-reservations":  none((*yeolda.API).MyReservationsWithResponse),
-	"POST /account/code":    in((*yeolda.API).SendLoginCodeWithResponse),
-	"POST /account/login":   in((*yeolda.API).LoginCustomerWithResponse),
-	"POST /door/v2/unlock":  in((*yeolda.API).UnlockDoorWithResponse),
-	"GET /v2/me":            none((*yeolda.API).WhoAmIWithResponse),
-	"GET /v2/hold":          none((*yeolda.API).ShowHoldWithResponse),
-	"GET /v2/keys/{}":       at((*yeolda.API).ShowKeyWithResponse),
+	"POST /reservation":          in((*yeolda.API).HoldWithResponse),
+	"DELETE /reservation":        none((*yeolda.API).ReleaseWithResponse),
+	"POST /payment":              in((*yeolda.API).RegisterPaymentWithResponse),
+	"POST /payment/confirm":      in((*yeolda.API).ConfirmPaymentWithResponse),
+	"POST /payment/cancel":       in((*yeolda.API).CancelPaymentWithResponse),
+	"GET /my-reservations":       none((*yeolda.API).MyReservationsWithResponse),
+	"POST /account/code":         in((*yeolda.API).SendLoginCodeWithResponse),
+	"POST /account/login":        in((*yeolda.API).LoginCustomerWithResponse),
+	"POST /door/v2/unlock":       in((*yeolda.API).UnlockDoorWithResponse),
+	"GET /v2/me":                 none((*yeolda.API).WhoAmIWithResponse),
+	"GET /v2/hold":               none((*yeolda.API).ShowHoldWithResponse),
+	"GET /v2/keys/{}":            at((*yeolda.API).ShowKeyWithResponse),
+	"POST /v2/keys/{}/extension": inAt((*yeolda.API).ExtendStayWithResponse),
 	"GET /v2/keys/{}/why": func(x exchange) (int, []byte, error) {
 		return got(x.api.WhyKeyWithResponse(x.ctx, x.path[0], &yeolda.WhyKeyParams{Branch: new(x.Get("branch")), Door: new(x.Get("door"))}))
 	},

@@ -89,6 +89,36 @@ func TestWebAccount(t *testing.T) {
 		p.see("예약을 취소했어요", "25,000원")
 	})
 
+	story("cancel a stay by card whose extension was paid by deposit", func(t *testing.T, p *page) {
+		p.expect("401 (Unauthorized)")
+		const mobile = "01055556666"
+		start, b := currentSlot().Add(32*time.Hour), newBrowser(t, s)
+		b.purchase(s, "gangnam", 5, 15000, mobile, "카드", start)
+		var order struct {
+			OrderID string
+			Amount  int
+		}
+		b.must("POST", "/v2/keys/"+keyFor(t, s, mobile)+"/extension", map[string]string{"endDateTime": wireTime(start.Add(70 * time.Minute))}, &order)
+		var payment struct{ PaymentKey string }
+		postJSON(t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": order.OrderID, "amount": order.Amount, "method": "가상계좌", "bank": "20"}, &payment)
+		b.must("POST", "/payment/confirm", map[string]any{"paymentKey": payment.PaymentKey, "orderId": order.OrderID, "amount": order.Amount}, nil)
+		postJSON(t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": order.OrderID}, nil)
+		p.open("/login")
+		p.logIn(s, mobile)
+		p.see("결제 완료")
+		p.wait("both parts of the stay", `document.querySelectorAll('a[href$="/cancel"]').length === 2`)
+		p.open(value[string](p, `[...document.querySelectorAll('a[href$="/cancel"]')].map((a) => a.getAttribute("href")).sort()[0]`)) // the stay is older
+		p.see("어디로 돌려드릴까요?", "18,000원")
+		p.press("기타")
+		value[bool](p, `(() => { const b = document.getElementById("bank"); b.value = "92"; b.dispatchEvent(new Event("change")); return true })()`)
+		p.fill("계좌번호", "100012345678")
+		p.fill("예금주", "홍길동")
+		p.press("취소하기")
+		p.see("정말 취소할까요?")
+		p.press("취소하기")
+		p.see("예약을 취소했어요", "18,000원")
+	})
+
 	story("a wrong code, and a number nobody knows", func(t *testing.T, p *page) {
 		p.expect("404 (Not Found)", "401 (Unauthorized)")
 		newBrowser(t, s).purchase(s, "gangnam", 4, 20000, "01044445555", "카드", currentSlot().Add(30*time.Hour))

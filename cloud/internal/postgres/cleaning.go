@@ -22,7 +22,7 @@ type RoomToClean struct {
 }
 
 // cleaningSpan is how long after the start of a stay its room is still listed.
-const cleaningSpan = 3 * 24 * time.Hour
+const cleaningSpan = 7 * 24 * time.Hour
 
 // roomUses are the uses of room m that are over at $2, and began within $3: its stays that have ended, and the last entry of
 // guests whose stay was cancelled or moved to another room after they had entered.
