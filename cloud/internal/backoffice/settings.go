@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -123,10 +124,12 @@ func roomIDs(branches []booking.Branch) (ids []booking.RoomID) {
 	return ids
 }
 
-// closedOut returns the reservations of a branch that the present schedule allows and the next one does not.
+// closedOut returns the reservations of a branch that the present schedule allows and the next one does not, and those outside the
+// present hours, such as a partner's, whose whole day closes.
 func closedOut(b booking.Branch, next booking.Schedule, upcoming []booking.Reservation) []booking.Reservation {
 	return slices.DeleteFunc(upcoming, func(r booking.Reservation) bool {
-		return b.Schedule.Check(r.Interval, b.Zone) != nil || next.Check(r.Interval, b.Zone) == nil
+		before, after := b.Schedule.Check(r.Interval, b.Zone), next.Check(r.Interval, b.Zone)
+		return after == nil || before != nil && (errors.Is(before, booking.ErrClosed) || !errors.Is(after, booking.ErrClosed))
 	})
 }
 

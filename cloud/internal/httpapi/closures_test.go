@@ -17,6 +17,29 @@ type closed struct {
 	Applied   bool
 }
 
+// TestClosureShowsWhatLiesOutsideTheHours: a partner has sold hours in which the branch is not open; its guest comes on the closed day, too.
+func TestClosureShowsWhatLiesOutsideTheHours(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := newCast(t, s)
+	from := s.Clock.Now().In(seoul).AddDate(0, 0, 1)
+	_, err := s.DB.Pool.Exec(t.Context(), `
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, amount, paid_at, created_by)
+		select b.id, m.id, 'DONE', 'PARTNER', at, at + interval '30 minutes', tstzrange(at, at + interval '40 minutes'), 0, now(), 'partner'
+		from branch b join room m on m.branch_id = b.id and m.no = 1, generate_series(0, 6) day,
+		     lateral (select ($1::date + day + time '23:00') at time zone 'Asia/Seoul' as at) a
+		where b.code = 'hongdae'`, from.Format(time.DateOnly))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var result closed
+	c.HQ.Post("/v2/admin/closures", map[string]any{"branches": []string{"hongdae"}, "reason": "공사", "preview": true,
+		"rule": map[string]string{"from": from.Format(time.DateOnly), "to": from.AddDate(0, 0, 6).Format(time.DateOnly)}}).OK(t).Into(t, &result)
+	if n := len(result.Conflicts); n == 0 || n == 7 { // it is closed on Mondays anyway
+		t.Errorf("%d conflicts, want those of the days that would be open", n)
+	}
+}
+
 // TestClosures: a preview shows the reservations on the closed days and changes nothing; the closure cancels none of them,
 // and further reservations there are rejected.
 func TestClosures(t *testing.T) {
