@@ -146,18 +146,18 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 	if err != nil {
 		return err
 	}
-	first, c := pieces(times)[0], s.change(ctx, tx, current, now)
+	split, c := pieces(times), s.change(ctx, tx, current, now)
 	known.Status = PartnerConfirmed
 	switch {
 	case free && current.State == booking.Done && current.Room == room.ID && current.Start.Equal(times.Start) &&
 		(current.End.Equal(times.End) || current.Stay().End.Equal(times.End)):
 		return c.alertConflict(false) // its time is as before
-	case free && current.State == booking.Done && len(parts) == 0 && first == times:
+	case free && current.State == booking.Done && len(parts) == 0 && len(split) == 1:
 		if err := c.alertConflict(false); err != nil {
 			return err
 		}
 		return s.movePartner(ctx, tx, current, room, times, b, now)
-	case !free && b.Sold && current.State == booking.Conflict && current.Room == room.ID && current.Start.Equal(first.Start) && current.End.Equal(first.End):
+	case !free && b.Sold && current.State == booking.Conflict && current.Room == room.ID && current.Start.Equal(split[0].Start) && current.End.Equal(split[0].End):
 		known.Status = PartnerConflict // as before
 		return nil
 	case !free && b.Sold && current.State == booking.Done && (!now.Before(current.Start) || current.Room == room.ID && current.Stay().Overlaps(times)):
