@@ -571,4 +571,5 @@ func TestExtensionRejected(t *testing.T) {
 	if o := g.offer(t, s); len(o.Options) != 0 {
 		t.Errorf("options after the end: %v", o.Options)
 	}
+	s.await(t, waiting.OrderID, "CANCELED") // the sweep may be closing its account
 }
