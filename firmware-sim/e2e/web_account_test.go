@@ -80,9 +80,7 @@ func TestWebAccount(t *testing.T) {
 		p.see("은행을 골라 주세요.", "계좌번호를 숫자로 적어 주세요.")
 		p.look("cancel-account", phone, desktop, narrow)
 		p.on(phone)
-		value[bool](p, `(() => { const b = document.getElementById("bank"); b.value = "92"; b.dispatchEvent(new Event("change")); return true })()`)
-		p.fill("계좌번호", "100012345678")
-		p.fill("예금주", "홍길동")
+		p.fillAccount()
 		p.press("취소하기")
 		p.see("정말 취소할까요?")
 		p.press("취소하기")
@@ -110,9 +108,7 @@ func TestWebAccount(t *testing.T) {
 		p.open(value[string](p, `[...document.querySelectorAll('a[href$="/cancel"]')].map((a) => a.getAttribute("href")).sort()[0]`)) // the stay is older
 		p.see("어디로 돌려드릴까요?", "18,000원")
 		p.press("기타")
-		value[bool](p, `(() => { const b = document.getElementById("bank"); b.value = "92"; b.dispatchEvent(new Event("change")); return true })()`)
-		p.fill("계좌번호", "100012345678")
-		p.fill("예금주", "홍길동")
+		p.fillAccount()
 		p.press("취소하기")
 		p.see("정말 취소할까요?")
 		p.press("취소하기")
@@ -144,6 +140,14 @@ func TestWebAccount(t *testing.T) {
 		p.press("인증번호 받기")
 		p.see("이메일 주소를 확인해 주세요.")
 	})
+}
+
+// fillAccount fills in the account for a refund.
+func (p *page) fillAccount() {
+	p.t.Helper()
+	value[bool](p, `(() => { const b = document.getElementById("bank"); b.value = "92"; b.dispatchEvent(new Event("change")); return true })()`)
+	p.fill("계좌번호", "100012345678")
+	p.fill("예금주", "홍길동")
 }
 
 // logIn requests a code on the login screen and enters the received code.
