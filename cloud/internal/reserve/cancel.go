@@ -137,8 +137,8 @@ func (c *change) wouldRefund() (bool, error) {
 	if r.State == booking.Hold || r.State == booking.WaitingForDeposit {
 		return false, nil
 	}
-	extensions, err := postgres.LockExtensions(c.ctx, c.tx, cmp.Or(r.Extends, r.ID))
-	return r.Amount > 0 || slices.ContainsFunc(extensions, func(e booking.Reservation) bool { return e.State == booking.Done && e.Amount > 0 }), err
+	following, err := c.following()
+	return r.Amount > 0 || slices.ContainsFunc(following, func(e booking.Reservation) bool { return e.State == booking.Done && e.Amount > 0 }), err
 }
 
 // noteCancelAccount records the account of a cancellation at its refund. waits reports that another administrator has to approve it.

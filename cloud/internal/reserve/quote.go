@@ -1,7 +1,6 @@
 package reserve
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -48,12 +47,12 @@ func (s *Service) RefundQuote(ctx context.Context, id booking.ReservationID, by 
 			Amount: won, Paid: r.Amount, Percent: policy.Percent(r.Start, c.now), Policy: policy.OrDefault(), CancelUntil: r.RefundDeadline(),
 			NeedsAccount: r.State == booking.Done && r.Method == booking.VirtualAccount,
 		}
-		extensions, err := postgres.LockExtensions(c.ctx, c.tx, cmp.Or(r.Extends, id))
+		following, err := c.following()
 		if err != nil {
 			return err
 		}
-		for _, e := range extensions {
-			if e.State != booking.Done || e.Start.Before(r.End) || e.ID == id {
+		for _, e := range following {
+			if e.State != booking.Done {
 				continue
 			}
 			_, won, err := c.on(e).returns()

@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -62,30 +63,30 @@ func ids(list []booking.Reservation) []booking.ReservationID {
 // dropUnpaid ends the extensions of a stay that are not paid: holds are released, payments in progress abandoned, and
 // virtual accounts closed.
 func (c *change) dropUnpaid(s stay) error {
-	return c.endEach(s.extensions, func(r booking.Reservation) bool { return r.State != booking.Done }, cancellation{by: rule.ByStay, reason: "이용 변경", forced: true})
+	unpaid := slices.DeleteFunc(slices.Clone(s.extensions), func(r booking.Reservation) bool { return r.State == booking.Done })
+	return c.endEach(unpaid, cancellation{by: rule.ByStay, reason: "이용 변경", forced: true})
 }
 
 // endExtensions ends the extensions that follow the reservation: without it they would not be reachable. Their refunds are
 // requests of their own.
 func (c *change) endExtensions(intent cancellation) error {
-	r := c.r()
-	root := r.ID
-	if r.Extends != 0 {
-		root = r.Extends
-	}
-	extensions, err := postgres.LockExtensions(c.ctx, c.tx, root)
+	following, err := c.following()
 	if err != nil {
 		return err
 	}
-	return c.endEach(extensions, func(e booking.Reservation) bool { return !e.Start.Before(r.End) && e.ID != r.ID }, intent)
+	return c.endEach(following, intent)
 }
 
-// endEach ends the selected extensions, the last one first.
-func (c *change) endEach(extensions []booking.Reservation, selected func(booking.Reservation) bool, intent cancellation) error {
+// following locks and returns the live extensions after the reservation, which end with it.
+func (c *change) following() ([]booking.Reservation, error) {
+	r := c.r()
+	extensions, err := postgres.LockExtensions(c.ctx, c.tx, cmp.Or(r.Extends, r.ID))
+	return slices.DeleteFunc(extensions, func(e booking.Reservation) bool { return e.Start.Before(r.End) || e.ID == r.ID }), err
+}
+
+// endEach ends extensions, the last one first.
+func (c *change) endEach(extensions []booking.Reservation, intent cancellation) error {
 	for _, e := range slices.Backward(extensions) {
-		if !selected(e) {
-			continue
-		}
 		if err := c.on(e).endExtension(intent); err != nil {
 			return err
 		}
