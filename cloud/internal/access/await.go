@@ -38,7 +38,7 @@ type PINKind string
 
 // The kinds. Both may have eight digits.
 const (
-	OneTimeCode PINKind = "code" // opens once, within two minutes
+	OneTimeCode PINKind = "code" // opens once, within one or two minutes
 	StaticPIN   PINKind = "pin"  // of the door
 )
 

@@ -143,10 +143,12 @@ func TestDoorLevels(t *testing.T) {
 			}
 		}
 	}
-	if err := postgres.PutDoorDays(t.Context(), s.DB.Pool, now); err != nil {
-		t.Fatal(err)
+	for _, at := range []time.Time{now.AddDate(0, 0, -10), now} {
+		if err := postgres.PutDoorDays(t.Context(), s.DB.Pool, at); err != nil {
+			t.Fatal(err)
+		}
 	}
-	check("after the night")
+	check("after the service was down for ten days")
 	if err := postgres.PutDoorDays(t.Context(), s.DB.Pool, now); err != nil {
 		t.Fatal(err)
 	}

@@ -29,21 +29,15 @@ const doorDays = `
 	) d join branch b on b.id = d.branch_id
 	group by d.branch_id, b.time_zone, d.device, (d.created_at at time zone b.time_zone)::date`
 
-// doorBackfill is how far back days are computed if there are none yet; otherwise a few days are enough.
-const (
-	doorBackfill = 35 * 24 * time.Hour
-	doorRecent   = 3 * 24 * time.Hour
-)
+// doorBackfill is how far back days are computed at most.
+const doorBackfill = 35 * 24 * time.Hour
 
 // PutDoorDays stores the days that are over and not stored yet.
 func PutDoorDays(ctx context.Context, q Querier, now time.Time) error {
-	var filled bool
-	if err := q.QueryRow(ctx, `select exists (select from door_day)`).Scan(&filled); err != nil {
+	// Days are stored for all branches at once, and the job may have stood still for days. Zones differ by more than a day.
+	var since time.Time
+	if err := q.QueryRow(ctx, `select greatest(coalesce(max(day) - 1, '-infinity'), $1) from door_day`, now.Add(-doorBackfill)).Scan(&since); err != nil {
 		return fmt.Errorf("door days: %w", err)
-	}
-	since := now.Add(-doorBackfill)
-	if filled {
-		since = now.Add(-doorRecent)
 	}
 	// The first day of the window is incomplete, and the present day is not over.
 	_, err := q.Exec(ctx, `

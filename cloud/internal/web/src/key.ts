@@ -31,7 +31,7 @@ const pressTimeout = 8500; // ms from the press to its outcome
 const askTimeout = 4000; // ms until the service must have accepted the request
 const resultTimeout = 8000; // ms until the service must have sent the result
 const retryDelay = 500; // doubled each time
-const codeTTL = 120_000; // ms
+const codeTTL = 55_000; // ms; a code is accepted for a minute at least, and its answer took some seconds
 const refreshTimeout = 8000;
 const refreshInterval = 20_000;
 

@@ -21,5 +21,12 @@ export function wholeIn(label: string, typed: string): number {
   return n;
 }
 
+/** The number in the field with a label, decimals included. Any other text throws a FieldError. */
+export function decimalIn(label: string, typed: string): number {
+  const text = typed.trim();
+  if (!/^\d+(\.\d+)?$/.test(text)) throw new FieldError(t("fieldNotWhole", { field: label }));
+  return Number(text);
+}
+
 /** The price in the field with a label, or null if the field is empty. */
 export const priceIn = (label: string, typed: string): number | null => (typed.trim() ? wholeIn(label, typed) : null);

@@ -7,6 +7,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { type Signal, signal } from "../core/signal";
 import { keptAttempt } from "./draft";
+import { decimalIn, wholeIn } from "./numbers";
 import {
   attempt,
   button,
@@ -163,10 +164,10 @@ function openForm(refresh: () => Promise<void>): void {
             : { version: version.peek().trim() }),
           waves: percents
             .peek()
-            .split(/[\s,]+/)
+            .split(/[\s,%]+/)
             .filter(Boolean)
-            .map(Number),
-          settleSeconds: Math.round(Number(minutes.peek()) * 60),
+            .map((percent) => wholeIn(t("rolloutPercents"), percent)),
+          settleSeconds: Math.round(decimalIn(t("rolloutSettle"), minutes.peek()) * 60),
         });
         await refresh();
         close();
@@ -187,7 +188,7 @@ function openForm(refresh: () => Promise<void>): void {
           ],
           () => field(t("rolloutVersion"), input(version, { maxlength: 64, autofocus: true }), t("rolloutVersionHint")),
         ),
-        field(t("rolloutPercents"), input(percents, { maxlength: 40, inputmode: "numeric" }), t("rolloutPercentsHint")),
+        field(t("rolloutPercents"), input(percents, { maxlength: 40 }), t("rolloutPercentsHint")),
         field(
           t("rolloutSettle"),
           input(minutes, { type: "number", min: 0.1, max: settleMost, step: "any" }),

@@ -727,7 +727,7 @@ export const en: Texts = {
   doorFailed: "The door did not open",
   doorTimeout: "No answer",
   doorPin: "PIN for the keypad",
-  doorCode: "One-time code for the keypad (once within two minutes, then #)",
+  doorCode: "One-time code for the keypad (once within a minute, then #)",
   keypads: "Keypads",
   keypad_agent: "Takes the PIN of each reservation and one-time codes.",
   keypad_standalone: "Static PIN",

@@ -721,7 +721,7 @@ export const ko = {
   doorFailed: "문을 열지 못했어요",
   doorTimeout: "응답이 없어요",
   doorPin: "도어락에 누를 비상 번호",
-  doorCode: "키패드에 누를 일회용 번호 (2분 안에 한 번, 마지막에 #)",
+  doorCode: "키패드에 누를 일회용 번호 (1분 안에 한 번, 마지막에 #)",
   keypads: "키패드",
   keypad_agent: "예약마다 다른 비밀번호와 일회용 번호를 받아요.",
   keypad_standalone: "고정 비밀번호",
