@@ -130,17 +130,18 @@ type PartnerBooking struct {
 	Status      string                // CONFIRMED, CONFLICT, CANCELLED
 	Seq         int64
 	booking.Interval
-	Missed int // number of successive calendars without it
+	Mobile string // of the guest, as the partner reported it
+	Missed int    // number of successive calendars without it
 }
 
 // ErrNoPartnerBooking is returned if a partner has reported no such booking.
 var ErrNoPartnerBooking = errors.New("postgres: no such partner booking")
 
 const selectPartnerBooking = `
-	select partner, external_id, listing_id, coalesce(reservation_id, 0), status, seq, start_at, end_at, missed from partner_booking `
+	select partner, external_id, listing_id, coalesce(reservation_id, 0), status, seq, start_at, end_at, coalesce(mobile, ''), missed from partner_booking `
 
 func scanPartnerBooking(row pgx.CollectableRow) (b PartnerBooking, err error) {
-	err = row.Scan(&b.Partner, &b.ExternalID, &b.Listing, &b.Reservation, &b.Status, &b.Seq, &b.Start, &b.End, &b.Missed)
+	err = row.Scan(&b.Partner, &b.ExternalID, &b.Listing, &b.Reservation, &b.Status, &b.Seq, &b.Start, &b.End, &b.Mobile, &b.Missed)
 	return b, err
 }
 
@@ -169,12 +170,12 @@ func PartnerBookings(ctx context.Context, q Querier, listing int, now time.Time)
 // SavePartnerBooking stores the latest version of a booking and its outcome.
 func SavePartnerBooking(ctx context.Context, tx pgx.Tx, b PartnerBooking, now time.Time) error {
 	_, err := tx.Exec(ctx, `
-		insert into partner_booking (partner, external_id, listing_id, reservation_id, status, seq, start_at, end_at, missed, seen_at)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9)
+		insert into partner_booking (partner, external_id, listing_id, reservation_id, status, seq, start_at, end_at, mobile, missed, seen_at)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10)
 		on conflict (partner, external_id) do update set listing_id = excluded.listing_id, reservation_id = excluded.reservation_id,
 		       status = excluded.status, seq = excluded.seq, start_at = excluded.start_at, end_at = excluded.end_at,
-		       missed = 0, seen_at = excluded.seen_at`,
-		b.Partner, b.ExternalID, b.Listing, null(b.Reservation), b.Status, b.Seq, b.Start, b.End, now)
+		       mobile = excluded.mobile, missed = 0, seen_at = excluded.seen_at`,
+		b.Partner, b.ExternalID, b.Listing, null(b.Reservation), b.Status, b.Seq, b.Start, b.End, null(b.Mobile), now)
 	return err
 }
 

@@ -48,6 +48,7 @@ var PersonalTables = []PersonalTable{
 		Columns: []PersonalColumn{
 			{Name: "to_mobile", Erased: "''"}, {Name: "to_email", Erased: "''"}, {Name: "variables", Erased: "$2", Sealed: true},
 		}},
+	{Name: "partner_booking", Reservation: "x.reservation_id", Columns: []PersonalColumn{{Name: "mobile", Erased: "null"}}},
 	{Name: "access_key", Reservation: "x.reservation_id", Columns: []PersonalColumn{{Name: "label", Erased: "null"}}},
 	{Name: "franchise_inquiry", Contact: written("mobile", "email"), Delete: true, Columns: []PersonalColumn{
 		{Name: "name"}, {Name: "mobile"}, {Name: "email"}, {Name: "region"}, {Name: "message"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -22,7 +23,7 @@ func (s *Service) CorrectMobile(ctx context.Context, id booking.ReservationID, m
 		if !ok {
 			return ErrNotCorrectable
 		}
-		return c.correctContact(ContactCorrection{ID: id, Mobile: &mobile, Reason: "예약한 손님이 고침"})
+		return c.correctContact(ContactCorrection{Mobile: &mobile, Reason: "예약한 손님이 고침"}, account.Principal{}.Actor())
 	})
 }
 

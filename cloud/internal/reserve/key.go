@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -96,7 +97,7 @@ func (s *Service) RotateKey(ctx context.Context, id booking.ReservationID, reaso
 			return ErrNoKey
 		}
 		sent = c.r().Mobile != "" || c.r().Email != ""
-		if err := c.rotate(postgres.KeyRotated, by); err != nil {
+		if err := c.rotate(postgres.KeyRotated, by.Actor()); err != nil {
 			return err
 		}
 		return c.audited(by, "reservation.key-rotate", map[string]any{"reason": reason})
@@ -105,9 +106,9 @@ func (s *Service) RotateKey(ctx context.Context, id booking.ReservationID, reaso
 }
 
 // rotate gives the guest a new key and sends it to the contact, if there is one. While keys are blocked, the new one is, too.
-func (c *change) rotate(reason string, by account.Principal) error {
+func (c *change) rotate(reason, actor string) error {
 	key := c.newKey()
-	if err := postgres.PutOwnerKey(c.ctx, c.tx, c.r().ID, key, reason, by.Actor()); err != nil {
+	if err := postgres.PutOwnerKey(c.ctx, c.tx, c.r().ID, key, reason, actor); err != nil {
 		return err
 	}
 	if err := c.issuePass(); err != nil {
@@ -140,11 +141,11 @@ func (s *Service) CorrectContact(ctx context.Context, req ContactCorrection) err
 		if _, err := c.reachable(req.By); err != nil {
 			return err
 		}
-		return c.correctContact(req)
+		return c.correctContact(req, req.By.Actor())
 	})
 }
 
-func (c *change) correctContact(req ContactCorrection) error {
+func (c *change) correctContact(req ContactCorrection, actor string) error {
 	if c.r().State != booking.Done && c.r().State != booking.WaitingForDeposit {
 		return ErrNotCorrectable
 	}
@@ -165,14 +166,16 @@ func (c *change) correctContact(req ContactCorrection) error {
 		return err
 	}
 	if c.r().State == booking.Done {
-		if err := c.rotate(postgres.KeyCorrected, req.By); err != nil {
+		if err := c.rotate(postgres.KeyCorrected, actor); err != nil {
 			return err
 		}
 	}
 	if err := c.askAccountAgain(); err != nil {
 		return err
 	}
-	return c.audited(req.By, "reservation.contact", map[string]any{"changed": changed, "reason": req.Reason})
+	return c.Service.audit(c.ctx, c.tx, audit.Entry{
+		Actor: actor, Action: "reservation.contact", Detail: map[string]any{"changed": changed, "reason": req.Reason},
+	}, c.r())
 }
 
 // ErrNotCorrectable is returned when the reservation is neither paid nor waits for its deposit, and to a guest who has

@@ -67,6 +67,11 @@ func (s *Service) TakePartnerBooking(ctx context.Context, b PartnerBooking) (id 
 			return err
 		}
 		id, conflict = known.Reservation, known.Status == PartnerConflict
+		if accepted := b.Sold || !conflict; accepted && !b.Cancelled {
+			if err := s.correctPartner(ctx, tx, &known, b, now); err != nil {
+				return err
+			}
+		}
 		if err := postgres.SavePartnerBooking(ctx, tx, known, now); err != nil || conflict {
 			return err
 		}
@@ -265,6 +270,28 @@ func (s *Service) movePartner(ctx context.Context, tx pgx.Tx, r booking.Reservat
 	}
 	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
 	return c.renotifyGuest(r, notify.ReservationMoved, nil)
+}
+
+// correctPartner gives the key to another phone number if the partner reports one, under the conditions under which a guest can correct
+// it. A number that staff corrected stays until the partner reports another one than before.
+func (s *Service) correctPartner(ctx context.Context, tx pgx.Tx, known *postgres.PartnerBooking, b PartnerBooking, now time.Time) error {
+	before := known.Mobile
+	known.Mobile = b.Phone
+	if b.Phone == before || b.Phone == "" || known.Reservation == 0 {
+		return nil
+	}
+	r, err := postgres.LockReservation(ctx, tx, known.Reservation)
+	if err != nil || booking.NormalizePhone(r.Mobile) == booking.NormalizePhone(b.Phone) || before == "" && r.Mobile != "" {
+		return err
+	}
+	if ok, err := correctable(ctx, tx, r, now); err != nil || !ok {
+		return err
+	}
+	correction := ContactCorrection{Mobile: &b.Phone, Reason: "외부 채널에서 고침"}
+	if b.Name != "" {
+		correction.Name = &b.Name
+	}
+	return s.change(ctx, tx, r, now).correctContact(correction, "partner:"+b.Listing.Partner)
 }
 
 // wholeSlots widens a time to whole slots of the branch.

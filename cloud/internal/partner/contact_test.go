@@ -1,0 +1,59 @@
+package partner_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// A phone number that the partner reports anew receives the key. One that staff corrected stays while the partner repeats its own.
+func TestPartnerCorrectsThePhoneNumber(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	at := s.start(3)
+	report := func(kind string, seq int, start time.Time, phone string) (id any) {
+		t.Helper()
+		status, answer := s.event(t, map[string]any{
+			"type": "booking." + kind, "externalId": "A", "listingId": "gangnam-1", "seq": seq,
+			"start": start, "end": start.Add(time.Hour), "customer": map[string]string{"name": "박손님", "phone": phone},
+		})
+		if status != 200 {
+			t.Fatalf("%s %d: %d %v", kind, seq, status, answer)
+		}
+		return answer["reservationId"]
+	}
+	id := report("created", 1, at, "010-7100-0001")
+	want := func(mobile string) {
+		t.Helper()
+		var stored, receiver string
+		err := s.DB.Pool.QueryRow(s.ctx, `
+			select r.mobile, (select m.to_mobile from message m where m.reservation_id = r.id and m.state <> 'FAILED' order by m.id desc limit 1)
+			from reservation r where r.id = $1 and r.state = 'DONE'`, id).Scan(&stored, &receiver)
+		if err != nil || stored != mobile || receiver != mobile {
+			t.Errorf("the guest has %s, and the last message goes to %s; want %s (%v)", stored, receiver, mobile, err)
+		}
+	}
+	keys := func() (n int) {
+		t.Helper()
+		if err := s.DB.Pool.QueryRow(s.ctx, `select count(*) from access_key where reservation_id = $1 and revoked_at is null`, id).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	want("010-7100-0001")
+	report("updated", 2, at, "010-7100-0002")
+	want("010-7100-0002")
+	if n := keys(); n != 1 {
+		t.Errorf("%d keys are valid", n)
+	}
+	reply, err := s.admin(t).Do(s.ctx, "PATCH", fmt.Sprintf("/v2/admin/reservations/%v/contact", id), map[string]string{"mobileNum": "01071000003", "reason": "잘못 적음"})
+	must(t, reply, err)
+	want("01071000003")
+	report("updated", 3, at.Add(time.Hour), "010-7100-0002")
+	want("01071000003")
+	report("updated", 4, at.Add(2*time.Hour), "010-7100-0004")
+	want("010-7100-0004")
+	if n := keys(); n != 1 {
+		t.Errorf("%d keys are valid", n)
+	}
+}
