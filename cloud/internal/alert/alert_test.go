@@ -37,13 +37,14 @@ type fixture struct {
 	db      *postgres.DB
 	devices *device.Service
 	now     time.Time
+	keys    string // the encryption key, and the earlier ones
 	heard   bool
 	silent  string // a branch whose agent reports nothing
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{t: t, db: pgtest.New(t), now: start, heard: true}
+	f := &fixture{t: t, db: pgtest.New(t), now: start, keys: seal.NewKey(), heard: true}
 	f.db.Now = func() time.Time { return f.now }
 	f.exec(`insert into branch (code, name_ko) values ('gangnam', '강남점'), ('hongdae', '홍대점')`)
 	f.exec(`insert into room (branch_id, no) select id, 1 from branch`)
@@ -57,10 +58,7 @@ func newFixture(t *testing.T) *fixture {
 // restart replaces the service by a new process.
 func (f *fixture) restart() {
 	f.t.Helper()
-	keys, err := seal.ParseKeys(seal.NewKey())
-	if f.Service != nil {
-		keys = f.Keys
-	}
+	keys, err := seal.ParseKeys(f.keys)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -567,6 +565,23 @@ func TestKilledSweepAnnouncesOnce(t *testing.T) {
 	}
 	f.pass(time.Minute)
 	f.wantMessages("alert-began")
+}
+
+// A change of the encryption key neither announces an open alert again nor loses its end.
+func TestAlertOutlivesTheEncryptionKey(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.pass(10 * time.Second)
+	f.offline("gangnam")
+	f.pass(3 * time.Minute)
+	f.wantMessages("alert-began")
+	f.keys = seal.NewKey() + "," + f.keys
+	f.restart()
+	f.pass(3 * time.Minute)
+	f.wantMessages()
+	f.online("gangnam", nil)
+	f.pass(3 * time.Minute)
+	f.wantMessages("alert-ended")
 }
 
 func ExampleKind_Severity() {

@@ -78,14 +78,14 @@ func (s *Service) announceOne(ctx context.Context, tx pgx.Tx, i postgres.Inciden
 	zone := zoneOf(i)
 	var told [][]byte
 	for _, c := range contacts {
-		identity := s.identity(c)
-		if has(i.Knew, identity) || has(told, identity) || !c.wants(Kind(i.Kind)) || !c.available(now, zone) {
+		names := s.identities(c)
+		if has(i.Knew, names) || has(told, names) || !c.wants(Kind(i.Kind)) || !c.available(now, zone) {
 			continue
 		}
 		if wait := time.Duration(c.EscalateAfterMinutes) * time.Minute; wait > 0 && (i.AcknowledgedBy != nil || now.Sub(i.Since) < wait) {
 			continue
 		}
-		told = append(told, identity)
+		told = append(told, names[0])
 		if err := s.queueMessage(ctx, tx, i, c, notify.AlertBegan, zone); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (s *Service) announceEnd(ctx context.Context, tx pgx.Tx, i postgres.Inciden
 		return err
 	}
 	for _, c := range contacts {
-		if has(i.Told, s.identity(c)) {
+		if has(i.Told, s.identities(c)) {
 			if err := s.queueMessage(ctx, tx, i, c, notify.AlertEnded, zoneOf(i)); err != nil {
 				return err
 			}
@@ -115,8 +115,11 @@ func (s *Service) announceEnd(ctx context.Context, tx pgx.Tx, i postgres.Inciden
 	return nil
 }
 
-func has(list [][]byte, identity []byte) bool {
-	return slices.ContainsFunc(list, func(known []byte) bool { return bytes.Equal(known, identity) })
+// has reports whether a list contains a contact, given its identities.
+func has(list, identities [][]byte) bool {
+	return slices.ContainsFunc(list, func(known []byte) bool {
+		return slices.ContainsFunc(identities, func(name []byte) bool { return bytes.Equal(known, name) })
+	})
 }
 
 // seoul is the zone of messages that concern all branches.

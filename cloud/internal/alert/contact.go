@@ -170,7 +170,8 @@ func (s *Service) contacts(ctx context.Context, q postgres.Querier, branches []s
 	return all, nil
 }
 
-// identity names a contact in the notices of an alert without its address.
-func (s *Service) identity(c Contact) []byte {
-	return s.Keys.MAC("alert-contact", string(c.Channel)+"|"+c.To)
+// identities name a contact in the notices of an alert without its address. The first one is stored; an alert that began before the
+// encryption key changed has another one.
+func (s *Service) identities(c Contact) [][]byte {
+	return s.Keys.MACs("alert-contact", string(c.Channel)+"|"+c.To)
 }
