@@ -155,7 +155,7 @@ func (f *following) needed(i postgres.ClimateIntent, owner *postgres.ClimateStay
 		return false
 	}
 	if i.Edge == "leave" {
-		return owner == nil
+		return owner == nil && !f.shared
 	}
 	return owner != nil && owner.ID == i.Reservation
 }
@@ -185,7 +185,7 @@ func (f *following) judge(i postgres.ClimateIntent, owner *postgres.ClimateStay)
 	current := owner != nil && owner.ID == i.Reservation && !slices.ContainsFunc(f.open, func(later postgres.ClimateIntent) bool {
 		return later.Reservation == i.Reservation && later.Edge == i.Edge && later.ID > i.ID
 	})
-	if i.Edge == "arrive" && (!current || f.room.StaffSince) || i.Edge == "leave" && owner != nil {
+	if i.Edge == "arrive" && (!current || f.room.StaffSince) || i.Edge == "leave" && (owner != nil || f.shared) {
 		f.verdict(i, "sent", nil) // another command follows or followed: this one cannot be judged any more
 		return
 	}

@@ -37,18 +37,32 @@ func (s *Service) Run(ctx context.Context) error {
 // Follow compares all rooms that have a policy with their stays and sends the commands that are due. One replica compares at a
 // time, and each attempt to send is claimed, so several replicas send each command once.
 func (s *Service) Follow(ctx context.Context) error {
+	var refused []error
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		refused = nil
 		world, ok, err := postgres.ReadClimate(ctx, tx, now)
 		if err != nil || !ok {
 			return err
 		}
-		return postgres.ChangeClimate(ctx, tx, decide(world, now), now)
+		store := func(rooms ...postgres.ClimateChanges) error {
+			return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return postgres.ChangeClimate(ctx, tx, now, rooms...) })
+		}
+		rooms := decide(world, now)
+		if store(rooms...) == nil {
+			return nil
+		}
+		for _, room := range rooms { // each alone, so that one that cannot be stored does not stop the others
+			if err := store(room); err != nil {
+				refused = append(refused, err)
+			}
+		}
+		return nil
 	})
-	return errors.Join(err, s.sendDue(ctx))
+	return errors.Join(err, errors.Join(refused...), s.sendDue(ctx))
 }
 
 // decide compares every room with its stays.
-func decide(w postgres.ClimateWorld, now time.Time) (all postgres.ClimateChanges) {
+func decide(w postgres.ClimateWorld, now time.Time) (all []postgres.ClimateChanges) {
 	stays, open := map[int32][]postgres.ClimateStay{}, map[int32][]postgres.ClimateIntent{}
 	for _, stay := range w.Stays {
 		stays[stay.Room] = append(stays[stay.Room], stay)
@@ -70,13 +84,7 @@ func decide(w postgres.ClimateWorld, now time.Time) (all postgres.ClimateChanges
 	}
 	for _, f := range rooms {
 		f.shared = inUse[unit{f.room.Branch, f.room.Unit}] > 0
-		c := f.follow()
-		all.Owners = append(all.Owners, c.Owners...)
-		all.Put = append(all.Put, c.Put...)
-		all.Cancel = append(all.Cancel, c.Cancel...)
-		all.Again = append(all.Again, c.Again...)
-		all.Verdicts = append(all.Verdicts, c.Verdicts...)
-		all.Baselines = append(all.Baselines, c.Baselines...)
+		all = append(all, f.follow())
 	}
 	return all
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -33,6 +34,7 @@ type simulation struct {
 	random   *rand.Rand
 	now      time.Time
 	rooms    []*simRoom
+	policies []postgres.ClimatePolicy
 	byOption map[string]simCommand
 
 	lost    float64 // share of frames that no unit hears
@@ -55,6 +57,7 @@ type simRoom struct {
 	onWithout        int // minutes in a row on without a stay
 	onIdle           int // minutes in a row on without a stay now or soon
 	wasOn            bool
+	mate             *simRoom // has the same unit
 }
 
 type simStay struct {
@@ -91,7 +94,6 @@ func simulate(t *testing.T, rooms, replicas int, seed uint64) *simulation {
 	s.exec(`update agent_credential set active = true`)
 	s.exec(`insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory)
 		select 1, 'v1', now(), now(), true, jsonb_build_object('sensors', array_agg(i::text order by i)) from generate_series(1, $1::int) i`, rooms)
-	var policies []postgres.ClimatePolicy
 	for no := 1; no <= rooms; no++ {
 		r := &simRoom{id: int32(no), ambient: 29 + 4*s.random.Float64()}
 		if no%5 == 0 {
@@ -106,19 +108,35 @@ func simulate(t *testing.T, rooms, replicas int, seed uint64) *simulation {
 			s.exec(`insert into airconditioner_option (id, branch_id, unit, path) values ($1, 1, $2, $3)`, id, unit, []string{name})
 			return id
 		}
-		policies = append(policies, postgres.ClimatePolicy{
+		s.policies = append(s.policies, postgres.ClimatePolicy{
 			RoomNo: no, Unit: unit, ArriveOption: option("24", simCommand{r, true, simTarget}), LeaveOption: option("off", simCommand{r, false, 0}),
 			Lead: simLead, Low: simLow, High: simHigh, GuestOptions: []string{option("23", simCommand{r, true, 23}), option("25", simCommand{r, true, 25})},
 		})
 	}
-	err := s.db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		_, err := postgres.PutClimatePolicies(ctx, tx, 1, policies)
+	s.putPolicies()
+	return s
+}
+
+func (s *simulation) putPolicies() {
+	s.t.Helper()
+	err := s.db.InTx(s.t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		_, err := postgres.PutClimatePolicies(ctx, tx, 1, s.policies)
 		return err
 	})
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	return s
+}
+
+// share makes each room with an even number use the unit of the room before it.
+func (s *simulation) share() {
+	for i := 1; i < len(s.rooms); i += 2 {
+		first := s.policies[i-1]
+		first.RoomNo = i + 1
+		s.policies[i] = first
+		s.rooms[i].mate, s.rooms[i-1].mate = s.rooms[i-1], s.rooms[i]
+	}
+	s.putPolicies()
 }
 
 func (s *simulation) exec(statement string, args ...any) {
@@ -156,6 +174,9 @@ func (s *simulation) Send(to protocol.Peer, m protocol.Message) error {
 		c.room.on, c.room.target = true, c.at
 	default:
 		c.room.on = false
+	}
+	if mate := c.room.mate; mate != nil {
+		mate.on, mate.target = c.room.on, c.room.target
 	}
 	for _, service := range s.services {
 		if err := service.Commanded(s.t.Context(), to.Agent, result); err != nil {
@@ -352,12 +373,101 @@ func (s *simulation) disturb(r *simRoom, i int, stay *simStay, canceled *int) {
 	case s.now.Equal(stay.start.Add(-5*time.Minute)) && s.random.IntN(20) == 0:
 		s.cancel(stay)
 		*canceled++
-	case s.now.Equal(stay.start.Add(-20*time.Minute)) && s.random.IntN(20) == 0 && free(stay.end.Add(30*time.Minute)):
+	case (s.now.Equal(stay.start.Add(-20*time.Minute)) || s.now.Equal(stay.start.Add(-10*time.Minute))) && s.random.IntN(20) == 0 && free(stay.end.Add(30*time.Minute)):
 		s.move(stay, stay.start.Add(30*time.Minute), stay.end.Add(30*time.Minute))
 	case s.now.Equal(stay.end.Add(-5*time.Minute)) && s.random.IntN(20) == 0 && free(stay.end.Add(20*time.Minute)):
 		s.move(stay, stay.start, stay.end.Add(20*time.Minute))
 	case s.now.Equal(stay.end.Add(-25*time.Minute)) && s.random.IntN(20) == 0:
 		s.move(stay, stay.start, stay.end.Add(-20*time.Minute))
+	}
+}
+
+// A unit of two rooms is on while one of them has a stay, also after outages, and off after the last stay.
+func TestSharedUnitFollowsBothRooms(t *testing.T) {
+	t.Parallel()
+	const outage, settle = 5, 5 // minutes
+	s := simulate(t, 40, 1, 7)
+	s.share()
+	var last time.Time
+	for _, r := range s.rooms {
+		start := simBegin.Add(time.Duration(60+10*s.random.IntN(12)) * time.Minute)
+		for range 4 {
+			end := start.Add(time.Duration(20+10*s.random.IntN(7)) * time.Minute)
+			s.stay(r, start, end)
+			if end.After(last) {
+				last = end
+			}
+			start = end.Add(time.Duration(10+10*s.random.IntN(10)) * time.Minute)
+		}
+	}
+	away, connected := 0, 0 // minutes
+	for s.now.Before(last.Add(20 * time.Minute)) {
+		if away--; s.random.IntN(30) == 0 {
+			away = outage
+		}
+		if connected++; away > 0 {
+			connected = 0
+		}
+		s.offline = away > 0
+		s.minute()
+		for _, r := range s.rooms {
+			if connected > settle && !r.on && r.needed(s.now, 0) {
+				t.Fatalf("room %d, %v: the unit is off during a stay, %d minutes after the last outage", r.id, s.now.Sub(simBegin), connected)
+			}
+		}
+	}
+	for _, r := range s.rooms {
+		if r.on {
+			t.Errorf("room %d is on after its last stay", r.id)
+		}
+	}
+}
+
+// A stay that is moved to later while its unit is on, in a room whose temperature shows nothing, has a command to repeat and one that is
+// planned. The other rooms go on.
+func TestStayMovedWhileItsUnitIsOn(t *testing.T) {
+	t.Parallel()
+	s := simulate(t, 2, 1, 9)
+	s.rooms[0].ambient, s.rooms[0].celsius = simTarget, simTarget
+	start := simBegin.Add(time.Hour)
+	moved := s.stay(s.rooms[0], start, start.Add(time.Hour))
+	until := func(at time.Time) {
+		for s.now.Before(at) {
+			s.minute()
+		}
+	}
+	until(start.Add(-10 * time.Minute))
+	s.move(moved, start.Add(4*time.Hour), start.Add(5*time.Hour))
+	s.stay(s.rooms[1], start.Add(time.Hour), start.Add(2*time.Hour))
+	until(start.Add(70 * time.Minute))
+	if s.rooms[0].on || s.rooms[0].frames != 1+3 || !s.rooms[1].on {
+		t.Errorf("after the move: on %v after %d frames, the other room %v", s.rooms[0].on, s.rooms[0].frames, s.rooms[1].on)
+	}
+	until(start.Add(4*time.Hour + time.Minute))
+	if !s.rooms[0].on {
+		t.Error("the unit is off at the new time")
+	}
+	until(start.Add(5*time.Hour + 5*time.Minute))
+	if s.rooms[0].on {
+		t.Error("the unit is on after the stay")
+	}
+}
+
+// A room whose changes cannot be stored does not stop the others.
+func TestOneRoomDoesNotStopTheOthers(t *testing.T) {
+	t.Parallel()
+	s := simulate(t, 3, 1, 10)
+	s.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'room 2'; end $$`)
+	s.exec(`create trigger refuse before insert on climate_intent for each row when (new.room_id = 2) execute function refuse()`)
+	for _, r := range s.rooms {
+		s.stay(r, simBegin.Add(simLead*time.Minute), simBegin.Add(time.Hour))
+	}
+	s.now = s.now.Add(time.Minute)
+	if err := s.services[0].Follow(t.Context()); err == nil || !strings.Contains(err.Error(), "room 2") {
+		t.Errorf("the error of room 2 is %v", err)
+	}
+	if !s.rooms[0].on || s.rooms[1].on || !s.rooms[2].on {
+		t.Errorf("on: %v, %v, %v; want all but room 2", s.rooms[0].on, s.rooms[1].on, s.rooms[2].on)
 	}
 }
 

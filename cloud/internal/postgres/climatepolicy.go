@@ -203,7 +203,7 @@ type ClimateBaseline struct {
 	Celsius float64
 }
 
-// ClimateChanges are the results of a comparison of rooms with their stays.
+// ClimateChanges are the results of a comparison of a room with its stays.
 type ClimateChanges struct {
 	Owners    []ClimateOwner
 	Put       []ClimateIntent // to plan, or to replace the planned ones
@@ -213,9 +213,19 @@ type ClimateChanges struct {
 	Baselines []ClimateBaseline
 }
 
-// ChangeClimate applies changes.
-func ChangeClimate(ctx context.Context, tx pgx.Tx, c ClimateChanges, now time.Time) error {
+// ChangeClimate applies the changes of rooms.
+func ChangeClimate(ctx context.Context, tx pgx.Tx, now time.Time, rooms ...ClimateChanges) error {
 	batch := new(pgx.Batch)
+	for _, c := range rooms {
+		c.queue(batch, now)
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+func (c ClimateChanges) queue(batch *pgx.Batch, now time.Time) {
 	for _, o := range c.Owners {
 		batch.Queue(`update climate_policy set owner = $2, owner_since = $3, ambient = coalesce($4, ambient) where room_id = $1`, o.Room, o.Owner, o.Since, o.Ambient)
 	}
@@ -229,6 +239,10 @@ func ChangeClimate(ctx context.Context, tx pgx.Tx, c ClimateChanges, now time.Ti
 		batch.Queue(`update climate_intent set state = 'canceled', due = false where id = any($1) and state = 'planned'`, c.Cancel)
 	}
 	if len(c.Again) > 0 {
+		// A stay that was moved has a planned intent for its new time. The repetition comes before it, and then it is planned again.
+		batch.Queue(`
+			delete from climate_intent later using climate_intent i
+			where i.id = any($1) and later.state = 'planned' and (later.reservation_id, later.room_id, later.edge) = (i.reservation_id, i.room_id, i.edge)`, c.Again)
 		batch.Queue(`update climate_intent set state = 'planned', due = true, next_at = $2 where id = any($1) and state = 'sent'`, c.Again, now)
 	}
 	for _, v := range c.Verdicts {
@@ -237,10 +251,6 @@ func ChangeClimate(ctx context.Context, tx pgx.Tx, c ClimateChanges, now time.Ti
 	for _, b := range c.Baselines {
 		batch.Queue(`update climate_intent set baseline = $2 where id = $1 and baseline is null`, b.ID, b.Celsius)
 	}
-	if batch.Len() == 0 {
-		return nil
-	}
-	return tx.SendBatch(ctx, batch).Close()
 }
 
 // DueIntents returns the intents to send now, with the code of their branch.
