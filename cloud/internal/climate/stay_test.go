@@ -424,7 +424,7 @@ func TestSharedUnitFollowsBothRooms(t *testing.T) {
 }
 
 // A stay that is moved to later while its unit is on, in a room whose temperature shows nothing, has a command to repeat and one that is
-// planned. The other rooms go on.
+// planned. The other rooms continue.
 func TestStayMovedWhileItsUnitIsOn(t *testing.T) {
 	t.Parallel()
 	s := simulate(t, 2, 1, 9)

@@ -53,10 +53,13 @@ func forward(r *postgres.Rollout, now time.Time) {
 			begun++
 		case healthy:
 			begun++
+			if unsteady(m, r, now) {
+				active++
+			}
 		case failed:
 			begun++
 			failures++
-			first = first || m.Wave == 1
+			first = first || m.Wave == 1 && m.Failure != lost
 			reason = fmt.Sprintf("%s: %s", m.Username, m.Detail)
 		case waiting:
 			later++
@@ -98,9 +101,16 @@ func judge(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) {
 			m.State, m.AskedAt, m.BeforeVersion, m.BeforeFailed = asked, now, m.Version, m.Failed
 		}
 	case asked:
-		if m.State, m.Detail = verdict(m, r, now); m.State == failed {
-			m.Failure = m.Detail
+		m.State, m.Detail = verdict(m, r, now)
+	case healthy:
+		if m.BeforeVersion != "" && left(m) == "" {
+			m.State, m.Detail = relapse(m, r, now)
 		}
+	default:
+		return
+	}
+	if m.State == failed {
+		m.Failure = m.Detail
 	}
 }
 
@@ -134,8 +144,8 @@ func settled(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) bool
 // verdict judges an agent that was asked. The new version is healthy if it has been connected for the settle time without
 // interruption and without more failed self-tests than the old one.
 func verdict(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) (state, detail string) {
-	if u := m.Update; u != nil && u.Version == r.Version && (u.State == protocol.UpdateFailed || u.State == protocol.UpdateRolledBack) {
-		return failed, string(u.State) + ": " + u.Detail
+	if reported := reportedFailure(m, r); reported != "" {
+		return failed, reported
 	}
 	if reason := left(m); reason != "" {
 		return skipped, reason
@@ -149,7 +159,7 @@ func verdict(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) (sta
 	case !m.Online:
 		worse = "not connected with the new version"
 	case m.Failed > m.BeforeFailed:
-		worse = fmt.Sprintf("%d failed self-tests, before %d", m.Failed, m.BeforeFailed)
+		worse = worseTests(m)
 	case settled(m, r, now):
 		return healthy, ""
 	default: // it may have been installed late, so it gets as long again before it counts as one that loses its connection
@@ -160,6 +170,49 @@ func verdict(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) (sta
 		return failed, worse
 	}
 	return asked, worse
+}
+
+// reportedFailure returns what the agent says about the version if it could not be installed or did worse.
+func reportedFailure(m *postgres.RolloutMember, r *postgres.Rollout) string {
+	if u := m.Update; u != nil && u.Version == r.Version && (u.State == protocol.UpdateFailed || u.State == protocol.UpdateRolledBack) {
+		return string(u.State) + ": " + u.Detail
+	}
+	return ""
+}
+
+// lost is the failure of an agent that was healthy. A branch may lose its network at any time, so such an agent of the first wave counts
+// like one of the others.
+const lost = "not connected any more"
+
+// relapse judges an agent that was healthy. AskedAt is when it lost its connection.
+func relapse(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) (state, detail string) {
+	if reported := reportedFailure(m, r); reported != "" {
+		return failed, reported
+	}
+	steady := settled(m, r, now)
+	settles(m, r.Version, now)
+	switch {
+	case m.Version != r.Version && m.Online:
+		return failed, "it uses version " + m.Version + " again"
+	case m.Failed > m.BeforeFailed:
+		return failed, worseTests(m)
+	case settled(m, r, now):
+		return healthy, ""
+	case steady:
+		m.AskedAt = now
+	case now.Sub(m.AskedAt) >= 6*r.Settle:
+		return failed, lost
+	}
+	return healthy, "not connected for the settle time"
+}
+
+// unsteady reports whether an agent that was healthy must be connected for the settle time again before the next wave begins.
+func unsteady(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) bool {
+	return m.BeforeVersion != "" && left(m) == "" && !settled(m, r, now)
+}
+
+func worseTests(m *postgres.RolloutMember) string {
+	return fmt.Sprintf("%d failed self-tests, before %d", m.Failed, m.BeforeFailed)
 }
 
 // revert ends a rollout: agents that were asked return to the version before.

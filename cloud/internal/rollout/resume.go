@@ -31,14 +31,14 @@ func (s *Service) Resume(ctx context.Context, actor string) error {
 			return err
 		}
 	}
-	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		r, err := postgres.LockLastRollout(ctx, tx)
 		switch {
 		case err != nil:
 			return err
 		case r.State == running || r.State == goingBack:
 			return ErrOpen
-		case r.ID != last.ID || r.State != stopped || !resume(&r):
+		case r.ID != last.ID || r.State != stopped || !resume(&r, now):
 			return ErrNotStopped
 		}
 		r.Packages = packages
@@ -56,7 +56,7 @@ func (s *Service) Resume(ctx context.Context, actor string) error {
 
 // resume returns a stopped rollout to its wave. An agent that failed is skipped, and the next one of the later waves takes its place: the
 // first wave keeps its size, so a version that is bad for all agents stops there again. It reports false if no agent is left.
-func resume(r *postgres.Rollout) bool {
+func resume(r *postgres.Rollout, now time.Time) bool {
 	for i := range r.Members {
 		m := &r.Members[i]
 		switch {
@@ -65,7 +65,7 @@ func resume(r *postgres.Rollout) bool {
 			m.State, m.Detail = skipped, m.Failure
 			moveUp(r, m.Wave)
 		case m.Version == r.Version: // it could not return
-			m.State, m.Detail, m.Back, m.Since = healthy, "has the version already", 0, time.Time{}
+			m.State, m.Detail, m.Back, m.AskedAt, m.Since = healthy, "has the version already", 0, now, time.Time{}
 		default:
 			m.State, m.Detail, m.Goal, m.Back = waiting, "", 0, 0
 			m.BeforeVersion, m.BeforeFailed, m.AskedAt, m.Since = "", 0, time.Time{}, time.Time{}
