@@ -233,7 +233,7 @@ func (p *parser) read(e ical.Event, uid string) error {
 		}
 		return err
 	}
-	b.Start, b.End = start, start.Add(length)
+	b.Start, b.End = start, length.end(start)
 	if e.Props.Get(ical.PropRecurrenceRule) == nil && e.Props.Get(ical.PropRecurrenceDates) == nil {
 		p.keep(b)
 		return nil
@@ -241,15 +241,15 @@ func (p *parser) read(e ical.Event, uid string) error {
 	if err := p.spend(&p.recurring, 1, maxRecurring, "recurring entries"); err != nil {
 		return err
 	}
-	if length > maxRecurrence {
-		return fmt.Errorf("a recurring entry of %v", length)
+	if most := b.End.Sub(start); most > maxRecurrence+time.Hour { // a week in which the clocks go back
+		return fmt.Errorf("a recurring entry of %v", most)
 	}
 	starts, err := p.recur(e, start, length)
 	if err != nil {
 		return err
 	}
 	for _, at := range starts {
-		b.ExternalID, b.Start, b.End = instanceID(uid, at), at, at.Add(length)
+		b.ExternalID, b.Start, b.End = instanceID(uid, at), at, length.end(at)
 		p.keep(b)
 		if err := p.spent(); err != nil {
 			return err
@@ -261,36 +261,59 @@ func (p *parser) read(e ical.Event, uid string) error {
 // instanceID identifies one occurrence of a recurring entry by its original start.
 func instanceID(uid string, at time.Time) string { return uid + "/" + utc(at) }
 
+// length is how long an entry takes. Days follow the calendar (RFC 5545, 3.3.6 and 3.8.5.3): one has 23 or 25 hours when the clocks change.
+type length struct {
+	days int
+	rest time.Duration
+}
+
+func (l length) end(start time.Time) time.Time { return start.AddDate(0, 0, l.days).Add(l.rest) }
+
+// daysBetween counts the days from one date to another.
+func daysBetween(from, to time.Time) int {
+	date := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }
+	return int(date(to).Sub(date(from)) / day)
+}
+
+const day = 24 * time.Hour
+
 // span returns an event's start and length; the end is exclusive.
-func (p *parser) span(e ical.Event) (start time.Time, length time.Duration, err error) {
+func (p *parser) span(e ical.Event) (start time.Time, l length, err error) {
 	from := e.Props.Get(ical.PropDateTimeStart)
 	if from == nil {
-		return start, 0, errors.New("no DTSTART")
+		return start, l, errors.New("no DTSTART")
 	}
 	if start, err = p.when(from); err != nil {
-		return start, 0, err
+		return start, l, err
 	}
 	switch end, duration := e.Props.Get(ical.PropDateTimeEnd), e.Props.Get(ical.PropDuration); {
 	case end != nil:
 		at, err := p.when(end)
 		if err != nil {
-			return start, 0, err
+			return start, l, err
 		}
-		length = at.Sub(start)
+		if wholeDay(from) && wholeDay(end) {
+			l.days = daysBetween(start, at)
+		} else {
+			l.rest = at.Sub(start)
+		}
 	case duration != nil:
-		if length, err = duration.Duration(); err != nil {
-			return start, 0, err
+		if l.rest, err = duration.Duration(); err != nil {
+			return start, l, err
+		}
+		if !strings.Contains(strings.ToUpper(duration.Value), "T") { // of weeks or days alone
+			l = length{days: int(l.rest / day)}
 		}
 	case wholeDay(from):
-		length = start.AddDate(0, 0, 1).Sub(start)
+		l.days = 1
 	}
-	if length < 0 {
-		return start, 0, errors.New("ends before it starts")
+	switch long := l.end(start).Sub(start); {
+	case long < 0:
+		return start, l, errors.New("ends before it starts")
+	case long > maxSpan:
+		return start, l, fmt.Errorf("an entry of %v", long)
 	}
-	if length > maxSpan {
-		return start, 0, fmt.Errorf("an entry of %v", length)
-	}
-	return start, length, nil
+	return start, l, nil
 }
 
 func wholeDay(prop *ical.Prop) bool {

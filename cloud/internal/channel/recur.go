@@ -13,7 +13,7 @@ import (
 
 // recur returns the starts of a recurring event's occurrences within the imported period. The library's RecurrenceSet
 // supports neither lists of dates nor RDATE.
-func (p *parser) recur(e ical.Event, start time.Time, length time.Duration) ([]time.Time, error) {
+func (p *parser) recur(e ical.Event, start time.Time, l length) ([]time.Time, error) {
 	excluded, err := p.dates(e, ical.PropExceptionDates)
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func (p *parser) recur(e ical.Event, start time.Time, length time.Duration) ([]t
 	if err != nil {
 		return nil, err
 	}
-	touches := func(at time.Time) bool { return p.within(at) && at.Add(length).After(p.from) }
+	touches := func(at time.Time) bool { return p.within(at) && l.end(at).After(p.from) }
 	starts := []time.Time{}
 	if touches(start) {
 		starts = append(starts, start)

@@ -172,7 +172,7 @@ func verdict(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) (sta
 	return asked, worse
 }
 
-// reportedFailure returns what the agent says about the version if it could not be installed or did worse.
+// reportedFailure returns the reason that the agent reports if the version could not be installed or did worse, otherwise "".
 func reportedFailure(m *postgres.RolloutMember, r *postgres.Rollout) string {
 	if u := m.Update; u != nil && u.Version == r.Version && (u.State == protocol.UpdateFailed || u.State == protocol.UpdateRolledBack) {
 		return string(u.State) + ": " + u.Detail
