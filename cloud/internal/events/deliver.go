@@ -29,7 +29,7 @@ const (
 	giveUpAfter = 24 * time.Hour
 
 	// maxFailures is the number of successive failures after which the receiver counts as away: it is left alone for
-	// awayDelay.
+	// awayDelay. An event that it refuses delays only those of its subject.
 	maxFailures = 3
 	awayDelay   = time.Minute
 
@@ -141,14 +141,14 @@ func (s *Webhooks) deliverAll(ctx context.Context, w postgres.Webhook, leased ti
 			if serves, err := postgres.ServesWebhook(ctx, s.DB.Pool, w.ID, leased); err != nil || !serves {
 				return time.Time{}, err
 			}
-			delivered, err := s.attempt(ctx, w, signer, d)
+			status, err := s.attempt(ctx, w, signer, d)
 			if errors.Is(err, errGivenUp) {
 				return time.Time{}, nil
 			}
 			if err != nil {
 				return time.Time{}, err
 			}
-			if delivered {
+			if !away(status) {
 				failures = 0
 			} else if failures++; failures >= maxFailures {
 				now := s.DB.Now()
@@ -167,15 +167,20 @@ func bodyOf(e postgres.Event) (string, error) {
 	return string(body), err
 }
 
+// away reports whether the status of a failed attempt, 0 without an answer, concerns the receiver and not the event.
+func away(status int) bool {
+	return status < 200 || status >= 500 || status/100 == 3 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
+}
+
 // attempt delivers an event once and records the result.
-func (s *Webhooks) attempt(ctx context.Context, w postgres.Webhook, signer *standardwebhooks.Webhook, d postgres.Delivery) (delivered bool, err error) {
+func (s *Webhooks) attempt(ctx context.Context, w postgres.Webhook, signer *standardwebhooks.Webhook, d postgres.Delivery) (status int, err error) {
 	status, problem := s.post(ctx, w.URL, signer, d)
 	if ctx.Err() != nil {
-		return false, ctx.Err() // the service stops: the receiver is not to blame
+		return 0, ctx.Err() // the service stops: the receiver is not to blame
 	}
 	now := s.DB.Now()
 	if problem == nil {
-		return true, postgres.NoteDelivered(ctx, s.DB.Pool, d, status, now)
+		return status, postgres.NoteDelivered(ctx, s.DB.Pool, d, status, now)
 	}
 	first := now
 	if d.FirstAt != nil {
@@ -188,13 +193,13 @@ func (s *Webhooks) attempt(ctx context.Context, w postgres.Webhook, signer *stan
 	}
 	text := problem.Error()
 	if err := postgres.NoteUndelivered(ctx, s.DB.Pool, d, status, shortened(text), now, next); err != nil {
-		return false, err
+		return status, err
 	}
 	if !now.Before(last) {
 		s.Log.WarnContext(ctx, "webhook disabled: deliveries failed for a day", "webhook", w.ID)
-		return false, errors.Join(errGivenUp, postgres.DisableWebhook(ctx, s.DB.Pool, w.ID, now))
+		return status, errors.Join(errGivenUp, postgres.DisableWebhook(ctx, s.DB.Pool, w.ID, now))
 	}
-	return false, nil
+	return status, nil
 }
 
 // shortened returns the part of an error that is kept. A receiver can cause any error text, and the database stores no

@@ -100,12 +100,12 @@ func EnableWebhook(ctx context.Context, q Querier, id int64, enabled bool, now t
 	return errors.Join(err, endWebhookAlert(ctx, q, id))
 }
 
-// ReplayWebhook makes a webhook deliver all events after a place once more. It returns ErrNoWebhook or ErrEventGone.
+// ReplayWebhook makes a webhook deliver all events after a place once more, and those before it that wait. It returns ErrNoWebhook or ErrEventGone.
 func ReplayWebhook(ctx context.Context, tx pgx.Tx, id, after int64) error {
 	if _, _, err := Events(ctx, tx, EventFilter{After: after, Limit: 1}); err != nil {
 		return err
 	}
-	tag, err := tx.Exec(ctx, `update webhook set place = $2, retry_at = null where id = $1`, id, after)
+	tag, err := tx.Exec(ctx, `update webhook set place = least(place, $2), retry_at = null where id = $1`, id, after)
 	if err != nil {
 		return err
 	}
