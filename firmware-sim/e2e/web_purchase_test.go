@@ -106,6 +106,9 @@ func TestWebPurchase(t *testing.T) {
 		p.on(phone).press("결제 수단 고르기")
 		p.see("이름을 적어 주세요.", "휴대폰 번호를 확인해 주세요.")
 		p.look("contact-wrong", phone)
+		p.on(phone).fill("휴대폰 번호", "+1 212 555 0100") // the key must come by e-mail then
+		p.press("결제 수단 고르기")
+		p.see("열쇠를 받을 이메일을 적어 주세요.")
 		p.introduce("01012345678")
 		p.look("pay", phone, desktop, narrow)
 		p.on(phone).pay(s, "카드")

@@ -10,7 +10,7 @@ import { resource } from "../core/resource";
 import { go } from "../core/router";
 import { batch, computed, effect, signal } from "../core/signal";
 import { receiptChoice } from "./cash-receipt";
-import { checkAll, field, looksLikeEmail, looksLikeMobile, tick, tidyMobile } from "./field";
+import { checkAll, field, isAbroad, looksLikeEmail, looksLikeMobile, tick, tidyMobile } from "./field";
 import { clock, question, sign } from "./icons";
 import { begin, choosing, giveUp, keep, leave, purchase, wishOf } from "./purchase";
 import { actions, alert, button, explain, fetched, heading, link, note, notice } from "./screen";
@@ -255,7 +255,10 @@ function form(held: Held, { over, check }: Guard): Child {
     id: "email",
     label: t("fieldEmail"),
     value: p?.email ?? "",
-    problem: (v) => (!v || looksLikeEmail(v) ? "" : t("needEmail")),
+    problem: (v) => {
+      if (v) return looksLikeEmail(v) ? "" : t("needEmail");
+      return isAbroad(mobile.value.peek()) ? t("needEmailAbroad") : "";
+    },
     attributes: { type: "email", inputmode: "email", autocomplete: "email", maxlength: 100 },
   });
   const receipt = receiptChoice(p?.receiptType ?? "", p?.receiptNumber ?? "", mobile.value);

@@ -143,5 +143,8 @@ export function looksLikeMobile(text: string): boolean {
   return text.startsWith("+") ? digits.length >= 8 && digits.length <= 15 : korean.test(digits);
 }
 
+/** Whether a mobile number is outside Korea. The message provider reaches Korean numbers only. */
+export const isAbroad = (mobile: string): boolean => /^\+(?!82)/.test(mobile.replace(/[^\d+]/g, ""));
+
 export const looksLikeEmail = (text: string): boolean =>
   text.length <= 100 && /^[^\s@<>,;"]+@[^\s@<>,;"]+\.[^\s@<>,;"]+$/.test(text);

@@ -159,6 +159,7 @@ export const en: Texts = {
   needName: "Please enter your name.",
   needMobile: "Please check the mobile number.",
   needEmail: "Please check the e-mail address.",
+  needEmailAbroad: "We cannot text numbers outside Korea. Please enter an e-mail address for the key.",
   needConsent: "Please agree to the required terms.",
   consentAll: "I agree to everything",
   consentTerms: "[Required] Terms, cancellation and refunds",

@@ -156,6 +156,7 @@ export const ko = {
   needName: "이름을 적어 주세요.",
   needMobile: "휴대폰 번호를 확인해 주세요.",
   needEmail: "이메일 주소를 확인해 주세요.",
+  needEmailAbroad: "해외 번호에는 문자를 보낼 수 없어요. 열쇠를 받을 이메일을 적어 주세요.",
   needConsent: "필수 약관에 동의해 주세요.",
   consentAll: "모두 동의해요",
   consentTerms: "[필수] 이용약관과 취소⁠·⁠환불 규정",
