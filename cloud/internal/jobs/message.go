@@ -72,7 +72,29 @@ func (s *Service) attempt(ctx context.Context, m booking.Message) error {
 	if class != notify.Unknown {
 		doubtful--
 	}
+	if class != notify.Permanent && mailed(m) {
+		return s.mail(ctx, m, message, doubtful)
+	}
 	return postgres.MarkMessageFailed(ctx, s.DB.Pool, m.ID, err.Error(), doubtful, s.retryAt(m, class))
+}
+
+// mailAfter is the number of attempts, within two minutes, after which a message that the phone provider does not take is sent by mail.
+const mailAfter = 6
+
+// mailed reports whether this attempt is also made by mail.
+func mailed(m booking.Message) bool {
+	return m.Mobile != "" && m.Email != "" && m.Attempt%mailAfter == 0
+}
+
+// mail sends a message to its e-mail address while the phone provider does not take it. If that fails as well, both are tried again.
+func (s *Service) mail(ctx context.Context, m booking.Message, message notify.Message, doubtful int) error {
+	message.To.Mobile = ""
+	receipt, err := s.Sender.Send(ctx, message)
+	if err == nil {
+		return s.DB.MarkMessageSent(ctx, m.ID, string(receipt.Channel), receipt.ProviderID, s.DB.Now())
+	}
+	s.Log.WarnContext(ctx, "message not sent by mail either", "message", m.ID, "template", m.Template, "attempt", m.Attempt, "error", err)
+	return postgres.MarkMessageFailed(ctx, s.DB.Pool, m.ID, err.Error(), doubtful, s.retryAt(m, notify.Retryable))
 }
 
 // maxDoubtful is the maximum number of attempts that may have reached the recipient.
@@ -86,7 +108,7 @@ func (s *Service) resolve(ctx context.Context, m booking.Message, message notify
 	switch {
 	case err == nil:
 		return 0, s.DB.MarkMessageSent(ctx, m.ID, string(receipt.Channel), receipt.ProviderID, s.DB.Now())
-	case errors.Is(err, notify.ErrNotTaken) && m.Attempt <= postgres.MaxMessageAttempts:
+	case errors.Is(err, notify.ErrNotTaken) && (m.Attempt <= maxAttempts || m.Error != "" && !s.expired(m)):
 		return 1, postgres.DoubtMessage(ctx, s.DB.Pool, m.ID, 1)
 	case errors.Is(err, notify.ErrNoRecords) && m.Doubtful < maxDoubtful:
 		return m.Doubtful + 1, postgres.DoubtMessage(ctx, s.DB.Pool, m.ID, m.Doubtful+1)
@@ -94,6 +116,9 @@ func (s *Service) resolve(ctx context.Context, m booking.Message, message notify
 		return 0, postgres.MarkMessageFailed(ctx, s.DB.Pool, m.ID, "sent again and again with unknown outcome", m.Doubtful, time.Time{})
 	}
 	s.Log.WarnContext(ctx, "the outcome of a message is unknown", "message", m.ID, "attempt", m.Attempt, "error", err)
+	if mailed(m) {
+		return 0, s.mail(ctx, m, message, m.Doubtful)
+	}
 	return 0, postgres.MarkMessageFailed(ctx, s.DB.Pool, m.ID, err.Error(), m.Doubtful, s.retryAt(m, notify.Retryable))
 }
 
@@ -109,12 +134,29 @@ func (s *Service) find(ctx context.Context, message notify.Message) (notify.Rece
 // should have arrived by then.
 var doubtDelay = failpoint.Shorten(20 * time.Second)
 
+const (
+	// maxAttempts is the number of attempts to send a message that is of use for minutes, such as a code.
+	maxAttempts = 8
+	// maxAge is the time for which any other message about a reservation is tried: the provider may be away for hours.
+	maxAge = 24 * time.Hour
+
+	maxRetryDelay = 5 * time.Minute
+)
+
+// expired reports whether a message that was not sent is given up. [postgres.StillDue] knows when one about a stay is late.
+func (s *Service) expired(m booking.Message) bool {
+	if m.Reservation == 0 || m.Template == string(notify.VirtualAccountIssued) {
+		return m.Attempt >= maxAttempts
+	}
+	return s.DB.Now().Sub(m.CreatedAt) >= maxAge
+}
+
 // retryAt returns the time of the next attempt; zero for none.
 func (s *Service) retryAt(m booking.Message, class notify.Class) time.Time {
-	if class == notify.Permanent || m.Attempt >= postgres.MaxMessageAttempts {
+	if class == notify.Permanent || s.expired(m) {
 		return time.Time{}
 	}
-	pause := min(2*time.Second<<m.Attempt, 10*time.Minute)
+	pause := min(2*time.Second<<min(m.Attempt, maxAttempts), maxRetryDelay)
 	if class == notify.Unknown {
 		pause = max(pause, doubtDelay)
 	}

@@ -67,14 +67,22 @@ func (s *Service) sweepMessages(ctx context.Context) error {
 	return errors.Join(err, eachOf(ids, func(id int64) error { return s.send(ctx, id) }))
 }
 
+// eachBudget bounds the time in which a sweep begins with items of a kind. The others wait for the next sweep: a provider that does not
+// respond must not delay the other kinds.
+const eachBudget = 10 * time.Second
+
 // eachOf calls do for each item, several at a time, and joins the errors.
 func eachOf[T any](list []T, do func(T) error) error {
 	var (
 		group errgroup.Group
 		errs  = make([]error, len(list))
+		began = time.Now()
 	)
 	group.SetLimit(sweepWorkers)
 	for i, item := range list {
+		if time.Since(began) > eachBudget {
+			break
+		}
 		group.Go(func() error {
 			errs[i] = do(item)
 			return nil

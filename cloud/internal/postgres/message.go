@@ -40,9 +40,6 @@ func InsertMessage(ctx context.Context, q Querier, m booking.Message) (int64, er
 	return id, err
 }
 
-// MaxMessageAttempts is the maximum number of delivery attempts per message.
-const MaxMessageAttempts = 8
-
 // ClaimMessage claims a due message for one attempt, or returns booking.ErrNoMessage. A sender that crashed leaves
 // the state SENDING; after the lease the message can be claimed again. Until its outcome is known, the first attempt counts
 // as one that may have reached the recipient; later ones count from [DoubtMessage] on. Doubtful of the returned message is

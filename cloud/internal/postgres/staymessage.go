@@ -75,7 +75,7 @@ func ClaimStayMessages(ctx context.Context, tx pgx.Tx, m StayMessage, now time.T
 // StillDue reports whether a message may be sent at now. One about a stay may not if the stay was cancelled, moved or extended
 // since it was queued, if its time has passed, or if a later one of its kind replaces it, as the one with another PIN does.
 // One with a key that could not be sent at first may not if the reservation was canceled, or if a message with one of the
-// templates replacing followed: its key opens nothing, or its time is wrong.
+// templates replacing followed: its key opens nothing, or its time is wrong. Neither may it after the stay.
 func StillDue(ctx context.Context, q Querier, m booking.Message, withKey, replacing []string, now time.Time) (due bool, err error) {
 	i := slices.IndexFunc(StayMessages, func(s StayMessage) bool { return s.Template == m.Template })
 	if i < 0 {
@@ -83,9 +83,9 @@ func StillDue(ctx context.Context, q Querier, m booking.Message, withKey, replac
 			return true, nil
 		}
 		err = q.QueryRow(ctx, `
-			select exists (select from reservation r where r.id = $1 and r.state <> 'CANCELED')
+			select exists (select from reservation r where r.id = $1 and r.state <> 'CANCELED' and `+stayEnd+` > $4)
 			   and not exists (select from message n where n.reservation_id = $1 and n.id > $2 and n.template = any($3))`,
-			m.Reservation, m.ID, replacing).Scan(&due)
+			m.Reservation, m.ID, replacing, now).Scan(&due)
 		return due, err
 	}
 	passed := stayEnd

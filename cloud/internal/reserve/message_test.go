@@ -114,3 +114,49 @@ func TestMessagesKeepTheirOrder(t *testing.T) {
 		t.Errorf("the last message has another key than that of the stay: %s", last.Text)
 	}
 }
+
+// TestKeyIsMailed has the message provider refuse a key for two minutes: then it is sent to the e-mail address.
+func TestKeyIsMailed(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	fail := func(requests int) {
+		t.Helper()
+		s.fault(t, sandbox.Fault{Target: sandbox.TargetMessages, Kind: sandbox.FaultError, Status: 503, Times: requests})
+	}
+	fail(-1)
+	g := s.guest(t, sandbox.MethodCard)
+	s.exec(t, `update message set to_email = 'guest@example.com' where reservation_id = $1`, g.id)
+	s.eventually(t, "the last attempt by phone", func() bool {
+		return s.count(t, `select count(*) from message where reservation_id = $1 and state = 'QUEUED' and attempt = 5`, g.id) == 1
+	})
+	s.Sandbox.ClearFaults()
+	fail(phoneRequests) // not the mail, which is the same sandbox's
+	s.eventually(t, "the key is mailed", func() bool {
+		return s.count(t, `select count(*) from message where reservation_id = $1 and state = 'SENT' and channel = 'mail'`, g.id) == 1
+	})
+	if mails := s.Sandbox.Messages("guest@example.com"); len(mails) != 1 || !strings.Contains(mails[0].Text, g.key) {
+		t.Errorf("mails %v, want one with the key", mails)
+	}
+}
+
+// phoneRequests is the number of requests in an attempt to send a message to a phone.
+const phoneRequests = 2
+
+// TestKeySurvivesALongOutage has the message provider refuse everything for an hour: the guest receives the key as soon as it is back.
+func TestKeySurvivesALongOutage(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetMessages, Kind: sandbox.FaultError, Status: 503, Times: -1})
+	g := s.guest(t, sandbox.MethodCard)
+	for attempt := range 12 {
+		s.eventually(t, "another attempt", func() bool {
+			return s.count(t, `select count(*) from message where reservation_id = $1 and state = 'QUEUED' and attempt > $2`, g.id, attempt) == 1
+		})
+		s.Clock.Advance(5 * time.Minute)
+	}
+	s.Sandbox.ClearFaults()
+	s.eventually(t, "the key arrives", func() bool { return len(s.messages(g.wish.Mobile)) > 0 })
+	if last := s.Sandbox.Messages(g.wish.Mobile)[0]; !strings.Contains(last.Text, g.key) {
+		t.Errorf("the message has another key than that of the stay: %s", last.Text)
+	}
+}
