@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"crypto/rand"
+	"errors"
 	"net/http"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
 // customerBody identifies a customer in both login requests.
@@ -88,7 +90,22 @@ func (a *API) loginCustomer(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, payments)
 }
 
-// logout is POST /account/logout and POST /admin/logout. It succeeds without a session too.
+// logoutCustomer is POST /account/logout. The browser forgets a purchase that was made, too, because its cookie shows the key; a hold
+// stays.
+func (a *API) logoutCustomer(w http.ResponseWriter, r *http.Request) error {
+	if token := holdToken(r, customerHoldCookie); token != "" {
+		bought, err := a.Reserve.ByToken(r.Context(), token)
+		switch {
+		case err == nil && bought.Method != "":
+			a.setHoldCookie(w, customerHoldCookie, "", 0)
+		case err != nil && !errors.Is(err, reserve.ErrHoldExpired):
+			return err
+		}
+	}
+	return a.logout(w, r)
+}
+
+// logout is POST /admin/logout, and the end of any session. It succeeds without a session too.
 func (a *API) logout(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Sessions.End(w, r); err != nil {
 		return err

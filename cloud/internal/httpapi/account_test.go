@@ -206,6 +206,19 @@ func TestLoginGivesANewSession(t *testing.T) {
 	}
 }
 
+// A guest who logs out on a shared computer leaves no key behind. A purchase in progress continues.
+func TestLogoutForgetsThePurchase(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := s.Client(t)
+	purchase := order(t, s, c, 1, slot(s, 3*time.Hour), time.Hour, 30000, "카드")
+	c.Post("/account/logout", nil).OK(t)
+	c.Post("/payment/confirm", purchase).OK(t)
+	c.Get("/v2/receipt").OK(t)
+	c.Post("/account/logout", nil).OK(t)
+	c.Get("/v2/receipt").Fails(t, 401, "ResourceTimeOutException", "")
+}
+
 func TestSessionCookie(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t, func(set *config.Settings) { set.HTTP.CookieSecure = true })

@@ -32,7 +32,7 @@ func (a *API) Routes() http.Handler {
 	// Customer login
 	mux.Post("/account/code", a.public(a.sendLoginCode))
 	mux.Post("/account/login", a.public(a.loginCustomer))
-	mux.Post("/account/logout", a.public(a.logout))
+	mux.Post("/account/logout", a.public(a.logoutCustomer))
 
 	// Doors
 	mux.Post("/door/v2/unlock", a.public(a.unlockDoor))

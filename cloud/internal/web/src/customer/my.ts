@@ -10,7 +10,9 @@ import { go } from "../core/router";
 import type { Readable } from "../core/signal";
 import { receiptStatus } from "./cash-receipt";
 import { beginExchange } from "./exchange";
+import { finish } from "./purchase";
 import { dueOf } from "./receipt";
+import { forgetRecent } from "./recent";
 import { button, facts, fetched, heading, link } from "./screen";
 import {
   type Branch,
@@ -76,6 +78,8 @@ function screen(mine: Readable<Mine[]>, refresh: () => void): Child {
       .sort((a, b) => startOf(b) - startOf(a));
   const leave = async () => {
     await logout().catch(() => undefined);
+    forgetRecent();
+    finish();
     go("/", { replace: true });
   };
   return [
