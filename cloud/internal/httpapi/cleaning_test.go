@@ -160,3 +160,27 @@ func TestCleaningAfterChangedStay(t *testing.T) {
 	c.Manager.Delete("/admin/reservation/"+id+"?bookingStatus=paid", nil).OK(t)
 	toClean("cancelled after the guests had entered", "3")
 }
+
+// A room is listed after a stay of a partner, which may take weeks, as after any other.
+func TestCleaningAfterLongStay(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	for room, days := range map[int]int{1: 2, 2: 8, 3: 30} {
+		if _, err := s.DB.Pool.Exec(t.Context(), `
+			with root as (
+				insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, stay_end)
+				select m.branch_id, m.id, 'DONE', 'PARTNER', a.at, a.at + interval '5 hours', tstzrange(a.at, a.at + interval '310 minutes'), $3 - interval '1 hour'
+				from room m join branch b on b.id = m.branch_id, lateral (select $3::timestamptz - $2::integer * interval '1 day') a (at)
+				where b.code = 'gangnam' and m.no = $1 returning *)
+			insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, extends)
+			select branch_id, room_id, 'DONE', 'PARTNER', a.at, a.at + interval '3 hours', tstzrange(a.at, a.at + interval '190 minutes'), id
+			from root, lateral (select $3::timestamptz - interval '4 hours') a (at)`, room, days, s.Clock.Now().UTC()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var list struct{ Rooms []struct{ RoomNo string } }
+	s.Admin(t, "hq", "hq-demo").Get("/v2/admin/cleaning?branch=gangnam").OK(t).Into(t, &list)
+	if len(list.Rooms) != 3 {
+		t.Errorf("to clean: %v, want rooms 1, 2 and 3", list.Rooms)
+	}
+}

@@ -63,3 +63,34 @@ func TestSettlement(t *testing.T) {
 		t.Errorf("net %q, %v", net, err)
 	}
 }
+
+// The provider's days are Korean. In a branch elsewhere a fee has the day, and so the month, of its payment.
+func TestSettlementOutsideKorea(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	zone, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	evening := time.Date(2027, 1, 31, 20, 0, 0, 0, zone) // the first of February in Korea
+	s.Clock.Stop(evening)
+	s.Provider.Stop(evening)
+	c := s.Client(t)
+	c.Post("/payment/confirm", order(t, s, c, 1, slot(s, 3*time.Hour), time.Hour, 30000, "카드")).OK(t)
+	if _, err := s.DB.Pool.Exec(t.Context(), `update branch set time_zone = $1 where code = 'gangnam'`, zone.String()); err != nil {
+		t.Fatal(err)
+	}
+	hq := s.Admin(t, "hq", "hq-demo")
+	for month, want := range map[string]int{"2027-01": 1, "2027-02": 0} {
+		var got struct {
+			Rows []struct {
+				Date      string
+				Paid, Fee int
+			}
+		}
+		hq.Get("/v2/admin/settlement?branch=gangnam&month="+month).OK(t).Into(t, &got)
+		if len(got.Rows) != want || want == 1 && (got.Rows[0].Date != "2027-01-31" || got.Rows[0].Paid != 30000 || got.Rows[0].Fee == 0) {
+			t.Errorf("%s: %+v", month, got.Rows)
+		}
+	}
+}

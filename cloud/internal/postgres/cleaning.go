@@ -21,15 +21,16 @@ type RoomToClean struct {
 	Next    *time.Time // start of the next reservation; nil: none
 }
 
-// cleaningSpan is how long after the start of a stay its room is still listed.
+// cleaningSpan is how long after a stay its room is still listed.
 const cleaningSpan = 7 * 24 * time.Hour
 
-// roomUses are the uses of room m that are over at $2, and began within $3: its stays that have ended, and the last entry of
-// guests whose stay was cancelled or moved to another room after they had entered.
+// roomUses are the uses of room m that are over at $2: its stays that have ended within $3, of which one of a partner may have begun a
+// month before, and the last entry of guests whose stay, begun within $3, was cancelled or moved to another room after they had entered.
 const roomUses = `(
 	select r.id, ` + stayEnd + ` as until from reservation r
 	where r.branch_id = m.branch_id and r.room_id = m.id and r.state = 'DONE' and r.extends is null
-	  and r.start_at > $2::timestamptz - $3::interval and ` + stayEnd + ` <= $2
+	  and r.start_at > $2::timestamptz - $3::interval - interval '31 days'
+	  and ` + stayEnd + ` > $2::timestamptz - $3::interval and ` + stayEnd + ` <= $2
 	union all
 	select gone.id, max(entry.at) from (
 		select id from reservation where branch_id = m.branch_id and state = 'CANCELED' and method is not null

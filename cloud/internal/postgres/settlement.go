@@ -27,7 +27,8 @@ func PutSettlements(ctx context.Context, q Querier, list []money.Settlement) err
 }
 
 // SettlementRows returns, per branch, legal entity, local day and method, what was paid and refunded by our books and what the
-// provider deducts, for a month (YYYY-MM) in the time zone of each branch, in this order.
+// provider deducts, for a month (YYYY-MM) in the time zone of each branch, in this order. The provider's days are Korean: elsewhere a
+// deduction has the day of the entry of our books that it belongs to.
 func SettlementRows(ctx context.Context, q Querier, branches []string, month string) ([]money.SettlementRow, error) {
 	rows, err := q.Query(ctx, `
 		with ours as (
@@ -39,9 +40,15 @@ func SettlementRows(ctx context.Context, q Querier, branches []string, month str
 		      and e.at < ((($2 || '-01')::date + interval '1 month') at time zone b.time_zone)
 		    group by 1, 2, 3, 4
 		), theirs as (
-		    select b.code, coalesce(r.legal_entity, '') as entity, s.sold_on as day, s.method, sum(s.fee) as fee, sum(s.vat) as vat, max(s.paid_out_on) as paid_out_on
+		    select b.code, coalesce(r.legal_entity, '') as entity, local.day, s.method, sum(s.fee) as fee, sum(s.vat) as vat, max(s.paid_out_on) as paid_out_on
 		    from settlement s join orders o on o.order_id = s.order_id join reservation r on r.id = o.reservation_id join branch b on b.id = r.branch_id
-		    where b.code = any($1) and s.sold_on >= ($2 || '-01')::date and s.sold_on < ($2 || '-01')::date + interval '1 month'
+		    cross join lateral (
+		        select case when b.time_zone = 'Asia/Seoul' then s.sold_on else coalesce((
+		            select (e.at at time zone b.time_zone)::date from money_entry e
+		            where e.reservation_id = r.id and e.order_id = s.order_id and sign(e.won) = sign(s.amount) and (e.at at time zone 'Asia/Seoul')::date = s.sold_on
+		            order by abs(e.won - s.amount), e.at limit 1), s.sold_on) end) local (day)
+		    where b.code = any($1) and s.sold_on >= ($2 || '-01')::date - 1 and s.sold_on < ($2 || '-01')::date + interval '1 month 1 day'
+		      and local.day >= ($2 || '-01')::date and local.day < ($2 || '-01')::date + interval '1 month'
 		    group by 1, 2, 3, 4
 		)
 		select code, entity, to_char(day, 'YYYY-MM-DD'), method, coalesce(paid, 0), coalesce(refunded, 0), coalesce(outside, 0), coalesce(fee, 0), coalesce(vat, 0),

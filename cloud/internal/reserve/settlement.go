@@ -15,7 +15,8 @@ const settlementTimeout = 10 * time.Second
 // Settlement returns the settlement of branches in a month (YYYY-MM) per day and method. It reads the provider's settlement
 // list first; if the provider does not answer, it uses what was read before, and complete is false.
 func (s *Service) Settlement(ctx context.Context, branches []string, month time.Time) (rows []money.SettlementRow, complete bool, err error) {
-	if err := s.readSettlements(ctx, month, month.AddDate(0, 1, -1)); err != nil {
+	// Elsewhere the month begins and ends on another Korean day.
+	if err := s.readSettlements(ctx, month.AddDate(0, 0, -1), month.AddDate(0, 1, 0)); err != nil {
 		s.Log.WarnContext(ctx, "the provider's settlements could not be read", "month", month.Format("2006-01"), "error", err)
 	} else {
 		complete = true
