@@ -90,7 +90,7 @@ func (a *API) loginCustomer(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, payments)
 }
 
-// logoutCustomer is POST /account/logout. The browser forgets a purchase that was made, too, because its cookie shows the key; a hold
+// logoutCustomer is POST /account/logout. It removes the cookie of a completed purchase, too, because that cookie shows the key; a hold
 // stays.
 func (a *API) logoutCustomer(w http.ResponseWriter, r *http.Request) error {
 	if token := holdToken(r, customerHoldCookie); token != "" {
