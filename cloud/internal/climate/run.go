@@ -89,7 +89,7 @@ func decide(w postgres.ClimateWorld, now time.Time) (all []postgres.ClimateChang
 	return all
 }
 
-// sendDue sends the intents that are due, except those of branches that are offline: they stay planned.
+// sendDue sends the intents that are due, except those of branches whose active agent is not connected: they stay planned.
 func (s *Service) sendDue(ctx context.Context) error {
 	due, err := postgres.DueIntents(ctx, s.DB.Pool, s.DB.Now())
 	if err != nil {
@@ -97,11 +97,18 @@ func (s *Service) sendDue(ctx context.Context) error {
 	}
 	var group errgroup.Group
 	group.SetLimit(sendWorkers)
+	connected := map[string]bool{}
 	for id, branch := range due {
-		if len(s.Link.Online(branch)) == 0 {
-			continue
+		online, known := connected[branch]
+		if !known {
+			if _, online, err = postgres.ConnectedAgent(ctx, s.DB.Pool, branch, s.Link.Online(branch)); err != nil {
+				return errors.Join(err, group.Wait())
+			}
+			connected[branch] = online
 		}
-		group.Go(func() error { return s.send(ctx, id) })
+		if online {
+			group.Go(func() error { return s.send(ctx, id) })
+		}
 	}
 	return group.Wait()
 }

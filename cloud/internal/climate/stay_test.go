@@ -40,7 +40,7 @@ type simulation struct {
 	lost    float64 // share of frames that no unit hears
 	ignores int     // each unit ignores every n-th command; 0: none
 	dead    bool    // the transmitter reports an error
-	offline bool
+	offline bool    // the active agent is away
 
 	mu   sync.Mutex // guards sent and the units while replicas send at the same time
 	sent []string   // options, in the order of their commands
@@ -92,6 +92,9 @@ func simulate(t *testing.T, rooms, replicas int, seed uint64) *simulation {
 		t.Fatal(err)
 	}
 	s.exec(`update agent_credential set active = true`)
+	if err := postgres.InsertAgent(t.Context(), s.db.Pool, "gangnam", postgres.NewCredential{Username: "agent-standby", SecretHash: []byte("hash")}); err != nil {
+		t.Fatal(err)
+	}
 	s.exec(`insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory)
 		select 1, 'v1', now(), now(), true, jsonb_build_object('sensors', array_agg(i::text order by i)) from generate_series(1, $1::int) i`, rooms)
 	for no := 1; no <= rooms; no++ {
@@ -146,12 +149,12 @@ func (s *simulation) exec(statement string, args ...any) {
 	}
 }
 
-// Online implements climate.Link.
+// Online implements climate.Link. Another agent of the branch, which is not the active one, is connected all the time.
 func (s *simulation) Online(string) []string {
 	if s.offline {
-		return nil
+		return []string{"agent-standby"}
 	}
-	return []string{"agent-gangnam"}
+	return []string{"agent-gangnam", "agent-standby"}
 }
 
 // Send implements climate.Link: the agent transmits and answers at once, to every replica.
@@ -450,6 +453,27 @@ func TestStayMovedWhileItsUnitIsOn(t *testing.T) {
 	until(start.Add(5*time.Hour + 5*time.Minute))
 	if s.rooms[0].on {
 		t.Error("the unit is on after the stay")
+	}
+}
+
+// While the active agent is away, no attempt is made, although a standby agent is connected: an outage uses up no attempts.
+func TestOutageOfTheActiveAgentUsesUpNoAttempts(t *testing.T) {
+	t.Parallel()
+	for name, edge := range map[string]time.Duration{"start": -simLead * time.Minute, "end": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := simulate(t, 1, 1, 15)
+			start := simBegin.Add(time.Hour)
+			stay := s.stay(s.rooms[0], start, start.Add(time.Hour))
+			from := start.Add(edge - 5*time.Minute)
+			for s.now.Before(from.Add(26 * time.Minute)) {
+				s.offline = !s.now.Before(from) && s.now.Before(from.Add(20*time.Minute))
+				s.minute()
+			}
+			if want := s.now.Before(stay.end); s.rooms[0].on != want {
+				t.Errorf("six minutes after the outage: on %v, want %v; %v", s.rooms[0].on, want, s.states())
+			}
+		})
 	}
 }
 
