@@ -33,8 +33,8 @@ type following struct {
 	stays []postgres.ClimateStay // DONE, by start
 	open  []postgres.ClimateIntent
 	now   time.Time
-	// shared reports whether another room with the same unit has a stay.
-	shared bool
+	// inUse has the units of the branch that are on for a stay.
+	inUse map[string]bool
 
 	changes postgres.ClimateChanges
 }
@@ -100,8 +100,10 @@ func (f *following) change(owner *postgres.ClimateStay) {
 	switch {
 	case owner == nil && f.room.Owner == nil, owner != nil && f.room.Owner != nil && owner.ID == *f.room.Owner:
 		return
+	case owner == nil && f.waits(*f.room.Owner):
+		return
 	case owner == nil:
-		if !f.shared {
+		if !f.inUse[f.room.Unit] {
 			f.put(*f.room.Owner, "leave", f.now, f.room.LeaveOption, true)
 		}
 		f.changes.Owners = append(f.changes.Owners, postgres.ClimateOwner{Room: f.room.Room})
@@ -113,6 +115,14 @@ func (f *following) change(owner *postgres.ClimateStay) {
 		}
 		f.changes.Owners = append(f.changes.Owners, o)
 	}
+}
+
+// waits reports whether a unit that the room had before is not switched off yet. The present one follows, because a stay has at most one
+// planned intent for each edge.
+func (f *following) waits(stay int64) bool {
+	return slices.ContainsFunc(f.open, func(i postgres.ClimateIntent) bool {
+		return i.State == "planned" && i.Due && i.Edge == "leave" && i.Reservation == stay && i.Unit != f.room.Unit
+	})
 }
 
 // plan keeps the planned intents equal to what the stays need, and cancels the others.
@@ -141,7 +151,9 @@ func (f *following) plan(owner *postgres.ClimateStay) {
 		if i.State != "planned" {
 			continue
 		}
-		if !f.needed(i, owner) && !wanted[i.Reservation][i.Edge] || i.Edge == "arrive" && i.Due && f.room.StaffSince {
+		// A leave that is due belongs to an earlier end of the stay. The next one is planned without it.
+		later := wanted[i.Reservation][i.Edge] && (i.Edge == "arrive" || !i.Due)
+		if !f.needed(i, owner) && !later || i.Edge == "arrive" && i.Due && f.room.StaffSince {
 			f.changes.Cancel = append(f.changes.Cancel, i.ID)
 		}
 	}
@@ -155,7 +167,7 @@ func (f *following) needed(i postgres.ClimateIntent, owner *postgres.ClimateStay
 		return false
 	}
 	if i.Edge == "leave" {
-		return owner == nil && !f.shared
+		return !f.inUse[i.Unit]
 	}
 	return owner != nil && owner.ID == i.Reservation
 }
@@ -182,10 +194,10 @@ func (f *following) reading() *float64 {
 
 // judge compares the room with its temperature at the command. Without a reading after the command nothing is claimed.
 func (f *following) judge(i postgres.ClimateIntent, owner *postgres.ClimateStay) {
-	current := owner != nil && owner.ID == i.Reservation && !slices.ContainsFunc(f.open, func(later postgres.ClimateIntent) bool {
+	current := owner != nil && owner.ID == i.Reservation && i.Unit == f.room.Unit && !slices.ContainsFunc(f.open, func(later postgres.ClimateIntent) bool {
 		return later.Reservation == i.Reservation && later.Edge == i.Edge && later.ID > i.ID
 	})
-	if i.Edge == "arrive" && (!current || f.room.StaffSince) || i.Edge == "leave" && (owner != nil || f.shared) {
+	if i.Edge == "arrive" && (!current || f.room.StaffSince) || i.Edge == "leave" && (owner != nil || f.inUse[i.Unit]) {
 		f.verdict(i, "sent", nil) // another command follows or followed: this one cannot be judged any more
 		return
 	}

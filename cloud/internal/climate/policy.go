@@ -58,7 +58,7 @@ func (s *Service) Options(ctx context.Context, branch booking.BranchID) ([]postg
 // SetPolicies replaces the policies of a branch. Their sensors are those that the agent reports, now and later. It returns
 // ErrNoRoom, ErrDuplicateRoom, ErrUnknownOption or ErrOtherUnit.
 func (s *Service) SetPolicies(ctx context.Context, branch booking.Branch, policies []postgres.ClimatePolicy, by string) error {
-	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		options, err := postgres.BranchOptions(ctx, tx, branch.ID)
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func (s *Service) SetPolicies(ctx context.Context, branch booking.Branch, polici
 				}
 			}
 		}
-		found, err := postgres.PutClimatePolicies(ctx, tx, branch.ID, policies)
+		found, err := postgres.PutClimatePolicies(ctx, tx, branch.ID, policies, now)
 		if err != nil {
 			return err
 		}

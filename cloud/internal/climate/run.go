@@ -70,21 +70,28 @@ func decide(w postgres.ClimateWorld, now time.Time) (all []postgres.ClimateChang
 	for _, i := range w.Open {
 		open[i.Room] = append(open[i.Room], i)
 	}
-	type unit struct {
-		branch int32
-		name   string
-	}
-	inUse := map[unit]int{}
+	inUse := map[int32]map[string]bool{}
 	rooms := make([]*following, len(w.Rooms))
 	for n, room := range w.Rooms {
-		rooms[n] = &following{room: room, stays: stays[room.Room], open: open[room.Room], now: now}
-		if rooms[n].owner() != nil {
-			inUse[unit{room.Branch, room.Unit}]++
+		if inUse[room.Branch] == nil {
+			inUse[room.Branch] = map[string]bool{}
 		}
+		f := &following{room: room, stays: stays[room.Room], open: open[room.Room], now: now, inUse: inUse[room.Branch]}
+		rooms[n] = f
+		if f.owner() != nil {
+			f.inUse[room.Unit] = true
+		}
+		delete(open, room.Room)
 	}
 	for _, f := range rooms {
-		f.shared = inUse[unit{f.room.Branch, f.room.Unit}] > 0
 		all = append(all, f.follow())
+	}
+	for _, intents := range open { // of rooms without a policy
+		for _, i := range intents {
+			if i.State == "planned" && i.Edge == "leave" && inUse[i.Branch][i.Unit] {
+				all = append(all, postgres.ClimateChanges{Cancel: []int64{i.ID}})
+			}
+		}
 	}
 	return all
 }

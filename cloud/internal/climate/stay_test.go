@@ -122,8 +122,8 @@ func simulate(t *testing.T, rooms, replicas int, seed uint64) *simulation {
 
 func (s *simulation) putPolicies() {
 	s.t.Helper()
-	err := s.db.InTx(s.t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		_, err := postgres.PutClimatePolicies(ctx, tx, 1, s.policies)
+	err := s.db.InTx(s.t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		_, err := postgres.PutClimatePolicies(ctx, tx, 1, s.policies, now)
 		return err
 	})
 	if err != nil {
@@ -140,6 +140,15 @@ func (s *simulation) share() {
 		s.rooms[i].mate, s.rooms[i-1].mate = s.rooms[i-1], s.rooms[i]
 	}
 	s.putPolicies()
+}
+
+// use gives a room the unit of another one. It takes effect with putPolicies.
+func (s *simulation) use(room, unit int) {
+	name := fmt.Sprint("unit ", unit)
+	s.policies = slices.Clone(s.policies)
+	p := &s.policies[room-1]
+	p.Unit, p.ArriveOption, p.LeaveOption = name, protocol.LeafID("gangnam", name, "24"), protocol.LeafID("gangnam", name, "off")
+	p.GuestOptions = []string{}
 }
 
 func (s *simulation) exec(statement string, args ...any) {
@@ -472,6 +481,103 @@ func TestOutageOfTheActiveAgentUsesUpNoAttempts(t *testing.T) {
 			}
 			if want := s.now.Before(stay.end); s.rooms[0].on != want {
 				t.Errorf("six minutes after the outage: on %v, want %v; %v", s.rooms[0].on, want, s.states())
+			}
+		})
+	}
+}
+
+// A stay that is extended after its end, while its command to switch off waits for the branch, keeps its unit on.
+func TestStayExtendedDuringAnOutageKeepsItsUnitOn(t *testing.T) {
+	t.Parallel()
+	s := simulate(t, 10, 1, 12)
+	start := simBegin.Add(30 * time.Minute)
+	end := start.Add(time.Hour)
+	for _, r := range s.rooms {
+		s.stay(r, start, end)
+	}
+	for s.now.Before(end.Add(32 * time.Minute)) {
+		s.offline = s.now.After(end.Add(-5*time.Minute)) && s.now.Before(end.Add(5*time.Minute))
+		s.minute()
+		for _, r := range s.rooms {
+			if s.now.Equal(end.Add(2 * time.Minute)) {
+				s.move(r.stays[0], start, end.Add(30*time.Minute))
+			}
+			if on := s.now.Before(end.Add(30 * time.Minute)); s.now.After(start) && r.on != on {
+				t.Fatalf("room %d, %v after the first end: on %v, want %v", r.id, s.now.Sub(end), r.on, on)
+			}
+		}
+	}
+}
+
+// A unit that is on for a stay is switched off when the policy of its room is removed or gets another unit, which is switched on.
+func TestUnitIsSwitchedOffWithoutItsPolicy(t *testing.T) {
+	t.Parallel()
+	const connected, outage, long = 0, 10, 45 // minutes offline from the change on; the stay ends after 40
+	remove := func(s *simulation) { s.policies = s.policies[1:] }
+	for _, tc := range []struct {
+		name   string
+		both   bool // room 2 has a stay, too
+		away   time.Duration
+		change func(*simulation)
+		want   [3]bool // units that are on soon after the change or the outage
+	}{
+		{"removed", false, connected, remove, [3]bool{}},
+		{"removed while offline", false, outage, remove, [3]bool{}},
+		{"removed while offline, needed by room 2 later", false, outage, func(s *simulation) {
+			s.use(2, 1)
+			remove(s)
+			s.stay(s.rooms[1], s.now.Add(20*time.Minute), s.now.Add(30*time.Minute))
+		}, [3]bool{true}},
+		{"removed and added again while offline", false, outage, func(s *simulation) {
+			all := s.policies
+			remove(s)
+			s.putPolicies()
+			s.policies = all
+		}, [3]bool{true}},
+		{"another unit", false, connected, func(s *simulation) { s.use(1, 3) }, [3]bool{2: true}},
+		{"another unit while offline", false, outage, func(s *simulation) { s.use(1, 3) }, [3]bool{2: true}},
+		{"another unit while offline until the end", false, long, func(s *simulation) { s.use(1, 3) }, [3]bool{}},
+		{"the unit of room 2", true, connected, func(s *simulation) { s.use(1, 2) }, [3]bool{1: true}},
+		{"exchanged units", true, connected, func(s *simulation) { s.use(1, 2); s.use(2, 1) }, [3]bool{true, true}},
+		{"shared with room 2, removed", true, connected, func(s *simulation) {
+			s.use(2, 1)
+			s.putPolicies()
+			s.minute()
+			s.minute()
+			remove(s)
+		}, [3]bool{true}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			s := simulate(t, 3, 1, 11)
+			start := simBegin.Add(time.Hour)
+			end := start.Add(time.Hour)
+			s.stay(s.rooms[0], start, end)
+			if tc.both {
+				s.stay(s.rooms[1], start, end)
+			}
+			until := func(at time.Time) {
+				for s.now.Before(at) {
+					s.minute()
+				}
+			}
+			on := func() [3]bool { return [3]bool{s.rooms[0].on, s.rooms[1].on, s.rooms[2].on} }
+			until(start.Add(20 * time.Minute))
+			if got, want := on(), [3]bool{true, tc.both}; got != want {
+				t.Fatalf("units on before the change: %v, want %v", got, want)
+			}
+			s.offline = tc.away > 0
+			tc.change(s)
+			s.putPolicies()
+			until(s.now.Add(tc.away * time.Minute))
+			s.offline = false
+			until(s.now.Add(2 * time.Minute))
+			if got := on(); got != tc.want {
+				t.Errorf("units on after the change: %v, want %v; %v", got, tc.want, s.states())
+			}
+			until(end.Add(30 * time.Minute))
+			if got := on(); got != [3]bool{} {
+				t.Errorf("units on after the stays: %v; %v", got, s.states())
 			}
 		})
 	}

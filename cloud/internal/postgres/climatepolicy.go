@@ -46,26 +46,61 @@ const sensorOfRoom = `(
 	where i.branch_id = m.branch_id and btrim(regexp_replace(s.location #>> '{}', '[^0-9]+', ' ', 'g')) = m.no::text
 	order by s.place limit 1)`
 
-// PutClimatePolicies replaces the policies of a branch. A room that keeps a policy keeps its state; the planned intents of a
-// room without one are cancelled. It returns the number of rooms found.
-func PutClimatePolicies(ctx context.Context, tx pgx.Tx, branch booking.BranchID, policies []ClimatePolicy) (found int64, err error) {
+// PutClimatePolicies replaces the policies of a branch. A room that keeps its unit keeps its state. If a unit is on for a stay in a room that
+// loses its policy or gets another unit, it is switched off, unless it is on for another room; the new unit is then switched on. The
+// other planned intents of a room without a policy are cancelled. It returns the number of rooms found.
+func PutClimatePolicies(ctx context.Context, tx pgx.Tx, branch booking.BranchID, policies []ClimatePolicy, now time.Time) (found int64, err error) {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, int64(climateLock)); err != nil {
+		return 0, err
+	}
+	type use struct {
+		Room   int32
+		Owner  int64
+		Unit   string
+		Option string // that switches the unit off
+	}
+	rows, err := tx.Query(ctx, `select room_id, owner, unit, leave_option from climate_policy where branch_id = $1 and owner is not null`, branch)
+	if err != nil {
+		return 0, err
+	}
+	on, err := pgx.CollectRows(rows, pgx.RowToStructByPos[use])
+	if err != nil {
+		return 0, err
+	}
 	numbers := make([]int, len(policies))
 	for i, p := range policies {
 		numbers[i] = p.RoomNo
 		tag, err := tx.Exec(ctx, `
-			insert into climate_policy (room_id, branch_id, unit, sensor, arrive_option, leave_option, lead_minutes, lag_minutes, low, high, guest_options, hourly_cost)
+			insert into climate_policy as old (room_id, branch_id, unit, sensor, arrive_option, leave_option, lead_minutes, lag_minutes, low, high, guest_options, hourly_cost)
 			select m.id, m.branch_id, $3, `+sensorOfRoom+`, $4, $5, $6, $7, $8, $9, $10, $11 from room m where m.branch_id = $1 and m.no = $2
 			on conflict (room_id) do update set unit = $3, sensor = excluded.sensor, arrive_option = $4, leave_option = $5, lead_minutes = $6, lag_minutes = $7,
-				low = $8, high = $9, guest_options = $10, hourly_cost = $11`,
+				low = $8, high = $9, guest_options = $10, hourly_cost = $11,
+				owner = case when old.unit = $3 then old.owner end, owner_since = case when old.unit = $3 then old.owner_since end`,
 			branch, p.RoomNo, p.Unit, p.ArriveOption, p.LeaveOption, p.Lead, p.Lag, p.Low, p.High, p.GuestOptions, p.HourlyCost)
 		if err != nil {
 			return found, err
 		}
 		found += tag.RowsAffected()
 	}
+	if _, err := tx.Exec(ctx, `delete from climate_policy p using room m where m.id = p.room_id and p.branch_id = $1 and m.no <> all($2)`, branch, numbers); err != nil {
+		return found, err
+	}
+	// An intent that is due already switches off a unit that the room had before.
+	if _, err := tx.Exec(ctx, `
+		insert into climate_intent (branch_id, room_id, reservation_id, edge, at, option_id, state, due, next_at)
+		select $1, u.room, u.owner, 'leave', $2, u.option, 'planned', true, $2
+		from unnest($3::integer[], $4::bigint[], $5::text[], $6::text[]) u (room, owner, unit, option)
+		where not exists (select from climate_policy p where p.branch_id = $1 and p.unit = u.unit and (p.room_id = u.room or p.owner is not null))
+		on conflict (reservation_id, room_id, edge) where state = 'planned'
+			do update set at = $2, option_id = excluded.option_id, due = true, next_at = $2, attempts = 0, baseline = null where not climate_intent.due`,
+		branch, now, array(on, func(u use) int32 { return u.Room }), array(on, func(u use) int64 { return u.Owner }),
+		array(on, func(u use) string { return u.Unit }), array(on, func(u use) string { return u.Option })); err != nil {
+		return found, err
+	}
 	_, err = tx.Exec(ctx, `
-		with gone as (delete from climate_policy p using room m where m.id = p.room_id and p.branch_id = $1 and m.no <> all($2) returning p.room_id)
-		update climate_intent set state = 'canceled', due = false where state = 'planned' and room_id in (select room_id from gone)`, branch, numbers)
+		update climate_intent i set state = 'canceled', due = false
+		where i.branch_id = $1 and i.state = 'planned' and not (i.due and i.edge = 'leave')
+		  and not exists (select from climate_policy p where p.room_id = i.room_id and (not i.due or p.unit = `+intentUnit+`))`, branch)
 	return found, err
 }
 
@@ -126,9 +161,14 @@ type ClimateIntent struct {
 	NextAt      time.Time
 	SentAt      *time.Time
 	Baseline    *float64
+	Unit        string // of the option
 }
 
-const intentColumns = `i.id, i.branch_id, i.room_id, i.reservation_id, i.edge, i.at, i.option_id, i.state, i.due, i.attempts, i.next_at, i.sent_at, i.baseline`
+// intentUnit is the unit that intent i switches. If the agent does not offer the option any more, it is the one of the room.
+const intentUnit = `coalesce(
+	(select o.unit from airconditioner_option o where o.id = i.option_id), (select p.unit from climate_policy p where p.room_id = i.room_id), '')`
+
+const intentColumns = `i.id, i.branch_id, i.room_id, i.reservation_id, i.edge, i.at, i.option_id, i.state, i.due, i.attempts, i.next_at, i.sent_at, i.baseline, ` + intentUnit
 
 // ClimateWorld is everything that decides about the rooms with a policy.
 type ClimateWorld struct {
