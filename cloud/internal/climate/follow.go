@@ -153,7 +153,7 @@ func (f *following) plan(owner *postgres.ClimateStay) {
 		}
 		// A leave that is due belongs to an earlier end of the stay. The next one is planned without it.
 		later := wanted[i.Reservation][i.Edge] && (i.Edge == "arrive" || !i.Due)
-		if !f.needed(i, owner) && !later || i.Edge == "arrive" && i.Due && f.room.StaffSince {
+		if !f.needed(i, owner) && !later || i.Edge == "arrive" && i.Due && f.room.StaffSince || i.StaffSince {
 			f.changes.Cancel = append(f.changes.Cancel, i.ID)
 		}
 	}
@@ -197,7 +197,7 @@ func (f *following) judge(i postgres.ClimateIntent, owner *postgres.ClimateStay)
 	current := owner != nil && owner.ID == i.Reservation && i.Unit == f.room.Unit && !slices.ContainsFunc(f.open, func(later postgres.ClimateIntent) bool {
 		return later.Reservation == i.Reservation && later.Edge == i.Edge && later.ID > i.ID
 	})
-	if i.Edge == "arrive" && (!current || f.room.StaffSince) || i.Edge == "leave" && (owner != nil || f.inUse[i.Unit]) {
+	if i.Edge == "arrive" && (!current || f.room.StaffSince) || i.Edge == "leave" && (owner != nil || f.inUse[i.Unit] || i.StaffSince) {
 		f.verdict(i, "sent", nil) // another command follows or followed: this one cannot be judged any more
 		return
 	}

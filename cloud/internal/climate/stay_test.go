@@ -486,6 +486,44 @@ func TestOutageOfTheActiveAgentUsesUpNoAttempts(t *testing.T) {
 	}
 }
 
+// A command of staff after a stay stays in force: the command to switch off is not repeated, even if nothing shows its effect.
+func TestStaffAfterTheStayWins(t *testing.T) {
+	t.Parallel()
+	for name, failing := range map[string]bool{"sent": false, "not sent": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := simulate(t, 2, 2, 13)
+			start := simBegin.Add(time.Hour)
+			end := start.Add(time.Hour)
+			for _, r := range s.rooms {
+				s.stay(r, start, end)
+			}
+			until := func(at time.Time) {
+				for s.now.Before(at) {
+					s.minute()
+				}
+			}
+			until(end.Add(-time.Minute))
+			s.dead = failing // the transmitter
+			until(end.Add(time.Minute))
+			s.dead = false
+			if s.rooms[0].on != failing {
+				t.Fatalf("a minute after the stay: on %v, want %v; %v", s.rooms[0].on, failing, s.states())
+			}
+			s.now = s.now.Add(time.Second)
+			if err := s.services[0].Command(t.Context(), "admin:hq", protocol.LeafID("gangnam", "unit 1", "25")); err != nil {
+				t.Fatal(err)
+			}
+			frames := s.rooms[0].frames
+			until(end.Add(30 * time.Minute))
+			if !s.rooms[0].on || s.rooms[0].frames != frames || s.rooms[1].on {
+				t.Errorf("half an hour after the stay: on %v after %d more frames, want true after none; the other room %v, want false; %v",
+					s.rooms[0].on, s.rooms[0].frames-frames, s.rooms[1].on, s.states())
+			}
+		})
+	}
+}
+
 // A stay that is extended after its end, while its command to switch off waits for the branch, keeps its unit on.
 func TestStayExtendedDuringAnOutageKeepsItsUnitOn(t *testing.T) {
 	t.Parallel()

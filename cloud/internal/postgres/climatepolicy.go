@@ -162,13 +162,17 @@ type ClimateIntent struct {
 	SentAt      *time.Time
 	Baseline    *float64
 	Unit        string // of the option
+	StaffSince  bool   // staff sent a command to the unit since this one, to leave, was due or sent
 }
 
 // intentUnit is the unit that intent i switches. If the agent does not offer the option any more, it is the one of the room.
 const intentUnit = `coalesce(
 	(select o.unit from airconditioner_option o where o.id = i.option_id), (select p.unit from climate_policy p where p.room_id = i.room_id), '')`
 
-const intentColumns = `i.id, i.branch_id, i.room_id, i.reservation_id, i.edge, i.at, i.option_id, i.state, i.due, i.attempts, i.next_at, i.sent_at, i.baseline, ` + intentUnit
+const intentColumns = `i.id, i.branch_id, i.room_id, i.reservation_id, i.edge, i.at, i.option_id, i.state, i.due, i.attempts, i.next_at, i.sent_at, i.baseline, ` + intentUnit + `,
+	i.edge = 'leave' and (i.due or i.state = 'sent') and exists (
+		select from airconditioner_command c where c.branch_id = i.branch_id and c.unit = ` + intentUnit + ` and c.at > coalesce(i.sent_at, i.at)
+		and c.outcome = 'sent' and c.requested_by <> '` + ClimateActor + `')`
 
 // ClimateWorld is everything that decides about the rooms with a policy.
 type ClimateWorld struct {
