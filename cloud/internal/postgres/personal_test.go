@@ -169,7 +169,7 @@ var notPersonal = strings.Fields(`
 	agent_diagnostics.username agent_diagnostics.request agent_diagnostics.opened_by agent_diagnostics.doctor_request agent_diagnostics.report
 	agent_log.username agent_log.lines
 	agent_rollout.version agent_rollout.waves agent_rollout.packages agent_rollout.state agent_rollout.reason agent_rollout.change agent_rollout.created_by
-	agent_rollout_member.username agent_rollout_member.branch agent_rollout_member.state agent_rollout_member.before_version agent_rollout_member.detail agent_rollout_member.failure
+	agent_rollout_member.username agent_rollout_member.branch agent_rollout_member.state agent_rollout_member.before_version agent_rollout_member.detail agent_rollout_member.failure agent_rollout_member.before_failure
 	mqtt_kind.name mqtt_kind.action grant_key.public grant_key.seed grant_key_list.keys grant_key_list.signature
 	agent_credential.public_key agent_credential.rotation agent_credential.secret_hash agent_credential.username agent_enrollment.created_by agent_enrollment.token_hash
 	agent_inventory.inventory agent_inventory.self_test agent_inventory.version airconditioner_command.option_id

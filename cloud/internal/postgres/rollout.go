@@ -57,6 +57,7 @@ type RolloutMember struct {
 	State            string // waiting, asked, healthy, failed, reverting, reverted, unreverted, skipped
 	BeforeVersion    string // of the package, or of the settings
 	BeforeFailed     int
+	BeforeFailure    string // of the version, which the agent reported when it was asked and reports still; "": none
 	AskedAt          time.Time
 	Since            time.Time // the new version was seen first; zero: not yet
 	Detail           string
@@ -133,7 +134,7 @@ func rollout(ctx context.Context, q Querier, sql string) (r Rollout, err error) 
 	}
 	r.EndedAt = value(ended)
 	rows, err := q.Query(ctx, `
-		select m.username, m.branch, m.wave, m.state, m.before_version, m.before_failed, m.asked_at, m.since, m.detail, m.failure,
+		select m.username, m.branch, m.wave, m.state, m.before_version, m.before_failed, m.asked_at, m.since, m.detail, m.failure, m.before_failure,
 		       coalesce(m.settings, ''), coalesce(m.goal, 0), coalesce(m.back, 0), coalesce(a.active and a.revoked_at is null, false),
 		       coalesce(a.online and a.active and a.revoked_at is null, false), a.report
 		from agent_rollout_member m left join agent_credential a on a.username = m.username
@@ -144,7 +145,7 @@ func rollout(ctx context.Context, q Querier, sql string) (r Rollout, err error) 
 	r.Members, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m RolloutMember, err error) {
 		var asked, since *time.Time
 		var report *AgentReport
-		err = row.Scan(&m.Username, &m.Branch, &m.Wave, &m.State, &m.BeforeVersion, &m.BeforeFailed, &asked, &since, &m.Detail, &m.Failure,
+		err = row.Scan(&m.Username, &m.Branch, &m.Wave, &m.State, &m.BeforeVersion, &m.BeforeFailed, &asked, &since, &m.Detail, &m.Failure, &m.BeforeFailure,
 			&m.Settings, &m.Goal, &m.Back, &m.Active, &m.Online, &report)
 		m.AskedAt, m.Since = value(asked), value(since)
 		if report != nil {
@@ -201,12 +202,12 @@ func PutRollout(ctx context.Context, tx pgx.Tx, r Rollout) error {
 	for _, m := range r.Members {
 		batch.Queue(`
 			update agent_rollout_member set state = $3, before_version = $4, before_failed = $5, asked_at = $6, since = $7, detail = $8,
-				goal = nullif($9, 0), back = nullif($10, 0), wave = $11, failure = $12
+				goal = nullif($9, 0), back = nullif($10, 0), wave = $11, failure = $12, before_failure = $13
 			where rollout_id = $1 and username = $2
-			  and (state, before_version, before_failed, asked_at, since, detail, coalesce(goal, 0), coalesce(back, 0), wave, failure)
-				is distinct from ($3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+			  and (state, before_version, before_failed, asked_at, since, detail, coalesce(goal, 0), coalesce(back, 0), wave, failure, before_failure)
+				is distinct from ($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 			r.ID, m.Username, m.State, m.BeforeVersion, m.BeforeFailed, optional(m.AskedAt), optional(m.Since), m.Detail, int64(m.Goal), int64(m.Back),
-			m.Wave, m.Failure)
+			m.Wave, m.Failure, m.BeforeFailure)
 	}
 	return tx.SendBatch(ctx, batch).Close()
 }

@@ -98,7 +98,7 @@ func judge(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) {
 		case left(m) != "":
 			m.State, m.Detail = skipped, left(m)
 		case m.Wave <= r.Wave && m.Online:
-			m.State, m.AskedAt, m.BeforeVersion, m.BeforeFailed = asked, now, m.Version, m.Failed
+			m.State, m.AskedAt, m.BeforeVersion, m.BeforeFailed, m.BeforeFailure = asked, now, m.Version, m.Failed, reportedFailure(m, r)
 		}
 	case asked:
 		m.State, m.Detail = verdict(m, r, now)
@@ -144,7 +144,7 @@ func settled(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) bool
 // verdict judges an agent that was asked. The new version is healthy if it has been connected for the settle time without
 // interruption and without more failed self-tests than the old one.
 func verdict(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) (state, detail string) {
-	if reported := reportedFailure(m, r); reported != "" {
+	if reported := newFailure(m, r); reported != "" {
 		return failed, reported
 	}
 	if reason := left(m); reason != "" {
@@ -156,6 +156,9 @@ func verdict(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) (sta
 	switch {
 	case m.Version != r.Version:
 		worse = "the version was not installed in time"
+		if m.BeforeFailure != "" {
+			worse += ", and the agent still reports " + m.BeforeFailure
+		}
 	case !m.Online:
 		worse = "not connected with the new version"
 	case m.Failed > m.BeforeFailed:
@@ -180,13 +183,24 @@ func reportedFailure(m *postgres.RolloutMember, r *postgres.Rollout) string {
 	return ""
 }
 
+// newFailure returns the failure that the agent reports, unless it is the one that it reported when it was asked: another package of the
+// version may have failed before. Once the agent has reported another state, the same failure is a new one.
+func newFailure(m *postgres.RolloutMember, r *postgres.Rollout) string {
+	reported := reportedFailure(m, r)
+	if reported == m.BeforeFailure {
+		return ""
+	}
+	m.BeforeFailure = ""
+	return reported
+}
+
 // lost is the failure of an agent that was healthy. A branch may lose its network at any time, so such an agent of the first wave counts
 // like one of the others.
 const lost = "not connected any more"
 
 // relapse judges an agent that was healthy. AskedAt is when it lost its connection.
 func relapse(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) (state, detail string) {
-	if reported := reportedFailure(m, r); reported != "" {
+	if reported := newFailure(m, r); reported != "" {
 		return failed, reported
 	}
 	steady := settled(m, r, now)

@@ -68,7 +68,7 @@ func resume(r *postgres.Rollout, now time.Time) bool {
 			m.State, m.Detail, m.Back, m.AskedAt, m.Since = healthy, "has the version already", 0, now, time.Time{}
 		default:
 			m.State, m.Detail, m.Goal, m.Back = waiting, "", 0, 0
-			m.BeforeVersion, m.BeforeFailed, m.AskedAt, m.Since = "", 0, time.Time{}, time.Time{}
+			m.BeforeVersion, m.BeforeFailed, m.BeforeFailure, m.AskedAt, m.Since = "", 0, "", time.Time{}, time.Time{}
 		}
 	}
 	r.State, r.Reason, r.EndedAt = running, "", time.Time{}

@@ -340,6 +340,28 @@ func TestAgentThatRollsBack(t *testing.T) {
 	}
 }
 
+// TestRepairedPackageOfTheSameVersion begins a rollout while the last status of each agent names the failure of an earlier package.
+func TestRepairedPackageOfTheSameVersion(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3)
+	f.start("2.0.0")
+	f.exec(`update agent_credential set report = report || '{"update": {"version": "2.0.0", "state": "failed", "detail": "not signed"}}' where $1`, true)
+	install := f.Send
+	f.Send = func(protocol.Peer, protocol.Message) error { return nil }
+	for range 4 {
+		if r := f.step(3 * time.Second); r.State != "running" {
+			t.Fatalf("got %s, %q, want running", r.State, r.Reason)
+		}
+	}
+	f.Send = install
+	for range 60 {
+		f.step(20 * time.Second)
+	}
+	if r := f.step(time.Second); r.State != "done" || count(r, "healthy") != 3 {
+		t.Errorf("got %s, %q, %d healthy, want done", r.State, r.Reason, count(r, "healthy"))
+	}
+}
+
 // TestAgentThatLosesItsConnection checks that a version with which an agent connects again and again is never healthy, neither
 // the new one nor the one before.
 func TestAgentThatLosesItsConnection(t *testing.T) {
