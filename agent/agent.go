@@ -313,6 +313,7 @@ func (a *agent) supervise(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		case <-a.wake:
+		case <-a.config.UpdateChanged:
 		}
 	}
 }

@@ -337,6 +337,31 @@ func TestRestartedAgentRejectsOldGrant(t *testing.T) {
 	}
 }
 
+// Each state of an update is published when it is announced, before the next regular look at it.
+func TestUpdateStatusIsPublishedAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBranch(t)
+	var status atomic.Pointer[protocol.UpdateStatus]
+	changed := make(chan struct{}, 1)
+	b.config.UpdateStatus, b.config.UpdateChanged = status.Load, changed
+	b.online(t)
+	for _, state := range []protocol.UpdateState{protocol.UpdateFailed, protocol.UpdateFetching, protocol.UpdateInstalling, protocol.UpdateFailed} {
+		status.Store(&protocol.UpdateStatus{Version: "2.0.0", State: state})
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+		begun := time.Now()
+		got := brokertest.Await[protocol.Status](b.broker)
+		if got.Update == nil || got.Update.State != state {
+			t.Fatalf("got update %+v, want %s", got.Update, state)
+		}
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("%s was published after %v", state, took)
+		}
+	}
+}
+
 func TestStopLocks(t *testing.T) {
 	t.Parallel()
 	b := newBranch(t)

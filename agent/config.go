@@ -46,9 +46,10 @@ type Config struct {
 	Observe  func(protocol.Event)       // receives door events as they happen; must not block; may be nil
 	SelfTest func() []protocol.SelfTest // checks of the machine for the status; called often; may be nil
 	// Update is called with each update that the cloud asks for; it must not block. UpdateStatus returns the state of the last
-	// one, for the status; a change is published within two seconds. Both may be nil.
-	Update       func(ctx context.Context, m protocol.Update)
-	UpdateStatus func() *protocol.UpdateStatus
+	// one, for the status; a change is published within two seconds, or at once if UpdateChanged receives a value. All may be nil.
+	Update        func(ctx context.Context, m protocol.Update)
+	UpdateStatus  func() *protocol.UpdateStatus
+	UpdateChanged <-chan struct{}
 
 	// Settings keeps the settings that the cloud sends; nil: the agent takes none.
 	Settings *settings.Keeper

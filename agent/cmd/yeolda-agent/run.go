@@ -87,14 +87,14 @@ func (c *runCommand) run(ctx context.Context, log *slog.Logger) (err error) {
 	if c.Broker != "" || settings.Broker != "" {
 		brokerFile = "" // an operator has chosen the broker of this machine
 	}
-	updater := c.updater(cmp.Or(settings.CA, id.credentials.CA), log)
+	updater, updateChanged := c.updater(cmp.Or(settings.CA, id.credentials.CA), log)
 	return agent.Run(ctx, agent.Config{
 		Branch: id.credentials.Branch, Username: id.credentials.Username, Password: id.credentials.Password,
 		Key: id.credentials.Key, SecretFile: c.stateFile("secrets.json"),
 		GrantKeys: id.credentials.GrantKeys, KeyFile: c.stateFile("keys.json"),
 		BrokerURL: id.broker, BrokerFile: brokerFile, TLS: id.tls, AddressFile: c.stateFile("address"), PassDir: c.stateFile("passes"), Version: release(), Logger: log,
 		Tail: tail, Doctor: c.examine,
-		Alive: alive, Update: updater.Ask, UpdateStatus: updater.Status, Settings: keeper,
+		Alive: alive, Update: updater.Ask, UpdateStatus: updater.Status, UpdateChanged: updateChanged, Settings: keeper,
 		Health: func(h agent.Health) {
 			if err := health.write(h); err != nil {
 				log.Debug("health", "error", err)

@@ -25,13 +25,15 @@ const (
 	updateFailed = "/var/lib/yeolda-agent-update/failed"
 )
 
-// updater returns the part of updates that needs no privileges. ca is the file of a private certificate authority, or empty.
-func (f *files) updater(ca string, log *slog.Logger) *update.Updater {
+// updater returns the part of updates that needs no privileges. ca is the file of a private certificate authority, or empty. changed receives
+// a value when the status of the update changes.
+func (f *files) updater(ca string, log *slog.Logger) (u *update.Updater, changed <-chan struct{}) {
 	architecture := runtime.GOARCH
 	if architecture == "arm" {
 		architecture = "armhf"
 	}
-	u := &update.Updater{Dir: f.stateFile("update"), Version: release(), Architecture: architecture, Log: log,
+	announced := make(chan struct{}, 1)
+	u = &update.Updater{Dir: f.stateFile("update"), Version: release(), Architecture: architecture, Log: log,
 		Client: packageClient(ca, certificateTime(*f)),
 		Keys: func() ([]ed25519.PublicKey, error) {
 			if f.State == "" {
@@ -41,11 +43,17 @@ func (f *files) updater(ca string, log *slog.Logger) *update.Updater {
 		},
 		Outcome: func() update.Outcome {
 			return update.LastOutcome(map[string]protocol.UpdateState{updateResult: protocol.UpdateRolledBack, updateFailed: protocol.UpdateFailed})
+		},
+		Changed: func() {
+			select {
+			case announced <- struct{}{}:
+			default: // it is noticed with the change before
+			}
 		}}
 	if f.State != "" {
 		u.Load()
 	}
-	return u
+	return u, announced
 }
 
 // packageClient returns a client that fetches packages as the agent connects: with the private authority, and the same time for

@@ -38,7 +38,8 @@ func TestPackageClient(t *testing.T) {
 		}
 	}
 	f := files{State: dir}
-	response, err := f.updater(ca, nil).Client.Get(server.URL)
+	updater, _ := f.updater(ca, nil)
+	response, err := updater.Client.Get(server.URL)
 	if err != nil {
 		t.Fatalf("the client of the updater: %v", err)
 	}

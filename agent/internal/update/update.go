@@ -55,7 +55,7 @@ type Updater struct {
 	Architecture string // Debian's name
 	Keys         func() ([]ed25519.PublicKey, error)
 	Outcome      func() Outcome // what root or the trial left last; nil: nothing
-	Changed      func()         // the status has changed
+	Changed      func()         // called when the status changes; must neither block nor call the Updater; may be nil
 	Log          *slog.Logger
 	Client       *http.Client // nil: http.DefaultClient
 
@@ -159,6 +159,7 @@ func (u *Updater) Ask(ctx context.Context, m protocol.Update) {
 		return
 	}
 	u.busy = true
+	u.announce()
 	go func() {
 		err := u.fetch(ctx, m.Version, p)
 		u.mu.Lock()
@@ -189,6 +190,10 @@ func (u *Updater) end(s protocol.UpdateState, detail string) {
 	if err != nil {
 		u.Log.Warn("state of the update not stored", "error", err)
 	}
+	u.announce()
+}
+
+func (u *Updater) announce() {
 	if u.Changed != nil {
 		u.Changed()
 	}

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,16 +55,54 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// ask asks for an update and returns its status when it has changed.
+// ask asks for an update and returns its status when the package is fetched or the reason is known why it is not.
 func (f *fixture) ask(t *testing.T, m protocol.Update) protocol.UpdateStatus {
 	t.Helper()
 	f.Ask(t.Context(), m)
-	<-f.changed
-	status := f.Status()
-	if status == nil {
-		t.Fatal("got no status of the update")
+	for {
+		<-f.changed
+		status := f.Status()
+		if status == nil {
+			t.Fatal("got no status of the update")
+		}
+		if status.State != protocol.UpdateFetching || status.Detail != "" {
+			return *status
+		}
 	}
-	return *status
+}
+
+// A version failed before, and the cloud asks for a repaired package of it: that the agent fetches it is announced before the package is there.
+func TestFetchOfARepairedPackageIsAnnounced(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	if got := f.ask(t, signed(other, f.url, deb)); got.State != protocol.UpdateFailed {
+		t.Fatalf("got %+v, want failed", got)
+	}
+	for len(f.changed) > 0 {
+		<-f.changed
+	}
+	repaired, provide := []byte("repaired"), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		<-provide
+		_, _ = w.Write(repaired)
+	}))
+	t.Cleanup(slow.Close)
+	finish := sync.OnceFunc(func() { close(provide) })
+	t.Cleanup(finish)
+	f.Ask(t.Context(), signed(release, slow.URL, repaired))
+	select {
+	case <-f.changed:
+	case <-time.After(5 * time.Second):
+		t.Fatal("nothing is announced while the package is fetched")
+	}
+	if got := f.Status(); got.State != protocol.UpdateFetching || got.Detail != "" {
+		t.Errorf("got %+v, want fetching", got)
+	}
+	finish()
+	<-f.changed
+	if got := f.Status(); got.State != protocol.UpdateInstalling {
+		t.Errorf("got %+v, want installing", got)
+	}
 }
 
 func TestUpdateIsFetchedAndInstalled(t *testing.T) {
