@@ -28,8 +28,7 @@ func (s *Service) Overview(ctx context.Context, branches []string, afterSeverity
 
 // DoorLevels returns the service of the doors of branches (codes; nil: all) over some days, the worst first.
 func (s *Service) DoorLevels(ctx context.Context, branches []string, days int) ([]door.Level, error) {
-	now := s.DB.Now()
-	levels, err := postgres.DoorLevels(ctx, s.DB.Pool, branches, now.AddDate(0, 0, -days), now)
+	levels, err := postgres.DoorLevels(ctx, s.DB.Pool, branches, days, s.DB.Now())
 	order := []door.Verdict{door.Failing, door.Watch, door.TooFew, door.Good}
 	slices.SortStableFunc(levels, func(a, b door.Level) int {
 		return cmp.Compare(slices.Index(order, a.Verdict()), slices.Index(order, b.Verdict()))

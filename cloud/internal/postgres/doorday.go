@@ -51,18 +51,19 @@ func PutDoorDays(ctx context.Context, q Querier, now time.Time) error {
 	return nil
 }
 
-// DoorLevels returns the days of the doors of branches (codes; nil: all) since a time, today's included.
-func DoorLevels(ctx context.Context, q Querier, branches []string, since, now time.Time) ([]door.Level, error) {
+// DoorLevels returns the last days of the doors of branches (codes; nil: all), today included. Each branch has its own today.
+func DoorLevels(ctx context.Context, q Querier, branches []string, days int, now time.Time) ([]door.Level, error) {
 	rows, err := q.Query(ctx, `
 		with chosen as (select id, code, time_zone from branch where $3::text[] is null or code = any($3))
 		select c.code, t.device, t.day, t.presses, t.success, coalesce(t.p50, 0), coalesce(t.p95, 0), t.retries, t.pins from (
 			select branch_id, device, day, presses, success, p50_ms as p50, p95_ms as p95, retries, pins from door_day
-			where branch_id = any(array(select id from chosen)) and day > ($4 at time zone 'UTC')::date
+			where branch_id = any(array(select id from chosen)) and day >= ($5 at time zone 'UTC')::date - $4::integer
 			union all
 			select branch_id, device, day, presses, success, p50, p95, retries, pins from (`+doorDays+`) t
 			where not exists (select from door_day o where o.branch_id = t.branch_id and o.device = t.device and o.day = t.day)
 		) t join chosen c on c.id = t.branch_id
-		order by c.id, t.device, t.day`, nil, now.Add(-26*time.Hour), branches, since)
+		where t.day > ($5 at time zone c.time_zone)::date - $4::integer
+		order by c.id, t.device, t.day`, nil, now.Add(-26*time.Hour), branches, days, now)
 	if err != nil {
 		return nil, fmt.Errorf("door levels: %w", err)
 	}
