@@ -59,7 +59,8 @@ func Overview(ctx context.Context, q Querier, o OverviewQuery, now time.Time) ([
 			  and (`+severity+`, b.id) > ($4::integer, $5::integer)
 			order by severity, b.id limit $6
 		), today as (
-			select id, date_trunc('day', $7::timestamptz at time zone time_zone) at time zone time_zone as start, time_zone from page
+			select id, date_trunc('day', $7::timestamptz at time zone time_zone) at time zone time_zone as start,
+			       (date_trunc('day', $7::timestamptz at time zone time_zone) + interval '1 day') at time zone time_zone as until, time_zone from page
 		)
 		select p.id, p.code, p.name_ko, p.name_en, p.online, p.since, p.alerts, ($2::text[])[p.worst], p.severity,
 		       (select count(*) from room m where m.branch_id = p.id and m.enabled),
@@ -68,7 +69,7 @@ func Overview(ctx context.Context, q Querier, o OverviewQuery, now time.Time) ([
 		       (select min(r.start_at) from reservation r where r.branch_id = p.id and r.state = 'DONE' and r.extends is null and r.start_at > $7),
 		       (select coalesce(sum(e.won), 0) from money_entry e where e.reservation_id in (
 		           select m.reservation_id from money_entry m
-		           where m.branch_id = p.id and m.kind = 'paid' and m.at >= t.start and m.at < t.start + interval '1 day')),
+		           where m.branch_id = p.id and m.kind = 'paid' and m.at >= t.start and m.at < t.until)),
 		       l.presses, l.success
 		from page p join today t on t.id = p.id, lateral (
 			select coalesce(sum(presses), 0) as presses, coalesce(sum(success), 0) as success from (
