@@ -43,9 +43,19 @@ func (d *Date) UnmarshalText(text []byte) (err error) {
 }
 
 // At returns the moment at which clocks in the zone show that many minutes after midnight. Values over 1440 lie on the next
-// day.
+// day. If the clocks show the time twice, it is the first moment; if they skip it, the moment of the change. So midnight is
+// always the first moment of the day.
 func (d Date) At(minutes int, zone *time.Location) time.Time {
-	return time.Date(d.Year, d.Month, d.Day, 0, minutes, 0, 0, zone)
+	wall := time.Date(d.Year, d.Month, d.Day, 0, minutes, 0, 0, time.UTC)
+	if zone == time.UTC {
+		return wall
+	}
+	return readClock(wall, zone).first
+}
+
+// In returns the day in a time zone. Where the clocks change, it is longer or shorter than 24 hours.
+func (d Date) In(zone *time.Location) Interval {
+	return Interval{Start: d.At(0, zone), End: d.AddDays(1).At(0, zone)}
 }
 
 // LocalWindow is a number of hours from an hour of a date, on the clocks of a branch. It is comparable.
@@ -55,10 +65,9 @@ type LocalWindow struct {
 	Hours int
 }
 
-// In returns the interval of the window in a time zone.
+// In returns the interval of the window in a time zone, up to the hour at which it ends by the clock.
 func (w LocalWindow) In(zone *time.Location) Interval {
-	start := w.Date.At(w.Hour*60, zone)
-	return Interval{Start: start, End: start.Add(time.Duration(w.Hours) * time.Hour)}
+	return Interval{Start: w.Date.At(w.Hour*60, zone), End: w.Date.At((w.Hour+w.Hours)*60, zone)}
 }
 
 // Weekday returns the day of the week.

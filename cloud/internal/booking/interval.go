@@ -128,24 +128,17 @@ type LocalInterval struct {
 	Start, End time.Time
 }
 
-// In returns the interval in a zone, checked as by [NewInterval]. ErrNoLocalTime: the clock of the zone skips one of the
-// times.
-func (l LocalInterval) In(zone *time.Location) (Interval, error) {
-	start, err := inZone(l.Start, zone)
+// In returns the interval in a zone as a request at a time means it, checked as by [NewInterval]. If the clock shows a start
+// twice, the second moment is meant once the slot of the first is over; of an end, the first moment after the start.
+// ErrNoLocalTime: the clock of the zone skips one of the times.
+func (l LocalInterval) In(zone *time.Location, now time.Time) (Interval, error) {
+	start, err := ReadClock(l.Start, zone, now.Add(-SlotLength))
 	if err != nil {
 		return Interval{}, err
 	}
-	end, err := inZone(l.End, zone)
+	end, err := ReadClock(l.End, zone, start)
 	if err != nil {
 		return Interval{}, err
 	}
 	return NewInterval(start, end, zone)
-}
-
-func inZone(wall time.Time, zone *time.Location) (time.Time, error) {
-	t := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, zone)
-	if t.Hour() != wall.Hour() || t.Minute() != wall.Minute() {
-		return t, ErrNoLocalTime
-	}
-	return t, nil
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -126,7 +127,7 @@ func (a *API) slotsV2(w http.ResponseWriter, r *http.Request) error {
 		slots := &body.UnavailableSlots
 		slots.Paid, slots.PaidMargin = wireOccupied(view.Paid, zone), wire.Slots(view.PaidMargin, zone)
 		slots.Booking, slots.BookingMargin = wireOccupied(view.Booking, zone), wire.Slots(view.BookingMargin, zone)
-		slots.BreakTime, slots.ClosedTime = wire.Slots(view.BreakTime, zone), wire.Slots(view.ClosedTime, zone)
+		slots.BreakTime, slots.ClosedTime = wire.Slots(view.BreakTime, zone), wireClosed(view)
 		return body
 	})
 }
@@ -154,6 +155,19 @@ func wireRooms(branch booking.Branch, window booking.Interval) []wireRoom {
 		})
 	}
 	return rooms
+}
+
+// wireClosed returns the slots outside opening hours, with the times that the clock skips: no stay begins or ends there.
+func wireClosed(view reserve.Availability) []string {
+	zone := view.Branch.Zone
+	if len(view.SkippedTime) == 0 {
+		return wire.Slots(view.ClosedTime, zone)
+	}
+	list := slices.Clone(view.SkippedTime)
+	for _, slot := range view.ClosedTime {
+		list = append(list, booking.Slot{Room: slot.Room, Start: booking.WallClock(slot.Start, zone)})
+	}
+	return wire.Slots(booking.SortSlots(list), time.UTC)
 }
 
 func wireOccupied(slots []reserve.OccupiedSlot, zone *time.Location) []string {

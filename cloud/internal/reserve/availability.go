@@ -23,6 +23,7 @@ type Availability struct {
 	Booking, Paid             []OccupiedSlot // Booking: holds and reservations waiting for a deposit; Paid: confirmed ones
 	BookingMargin, PaidMargin []booking.Slot
 	BreakTime, ClosedTime     []booking.Slot
+	SkippedTime               []booking.Slot // that the clock skips; the starts are on the wall clock, in UTC
 	Basis                     Basis
 }
 
@@ -31,14 +32,49 @@ type Basis = postgres.Basis
 
 // Availability returns the unavailable slots of a branch in a window.
 func (s *Service) Availability(ctx context.Context, code string, window booking.LocalWindow) (Availability, error) {
-	read, err := s.DB.Occupancies(ctx, code, window, s.now())
+	now := s.now()
+	read, err := s.DB.Occupancies(ctx, code, window, now)
 	if err != nil {
 		return Availability{}, err
 	}
 	view := Availability{Branch: read.Branch, Window: read.Window, Basis: read.Basis}
 	view.occupy(read.List, read.Window)
 	view.close(read.Window)
+	if change, ok := read.Window.ClockChange(read.Branch.Zone); ok {
+		view.changeClock(window, change, now)
+	}
 	return view, nil
+}
+
+// changeClock fits the lists to a window in which the clocks change. A clock time has one slot at most, so of a time that the
+// clock shows twice, the lists have the moment that a request at this time means (docs/specification.md, Time 8).
+func (v *Availability) changeClock(window booking.LocalWindow, change booking.ClockChange, now time.Time) {
+	zone := v.Branch.Zone
+	for _, room := range v.Branch.Rooms {
+		for _, start := range window.Skipped(zone) {
+			v.SkippedTime = append(v.SkippedTime, booking.Slot{Room: room.No, Start: start})
+		}
+	}
+	if change.By > 0 {
+		return
+	}
+	unnamed := func(slot booking.Slot) bool {
+		named, err := booking.ReadClock(booking.WallClock(slot.Start, zone), zone, now.Add(-booking.SlotLength))
+		return err != nil || !named.Equal(slot.Start)
+	}
+	for _, list := range []*[]OccupiedSlot{&v.Booking, &v.Paid} {
+		*list = slices.DeleteFunc(*list, func(o OccupiedSlot) bool { return unnamed(o.Slot) })
+	}
+	for _, list := range []*[]booking.Slot{&v.BookingMargin, &v.PaidMargin, &v.BreakTime, &v.ClosedTime} {
+		*list = slices.DeleteFunc(*list, unnamed)
+	}
+	// Until the change, the answer is another one each time the first slot of a clock time ends.
+	if now.Before(change.At) {
+		next := later(booking.NextMark(now, zone), change.At.Add(change.By).Add(booking.SlotLength))
+		if v.Basis.Expires.IsZero() || next.Before(v.Basis.Expires) {
+			v.Basis.Expires = next
+		}
+	}
 }
 
 // Unchanged reports whether Availability would return the same again.

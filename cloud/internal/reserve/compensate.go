@@ -126,9 +126,9 @@ func (c *change) compensatedEnough(branch booking.Branch) (bool, error) {
 	if branch.Compensation.PerPhonePerMonth == 0 || c.r().Mobile == "" {
 		return false, nil
 	}
-	local := c.now.In(branch.Zone)
-	month := time.Date(local.Year(), local.Month(), 1, 0, 0, 0, 0, branch.Zone)
-	n, err := postgres.CountCompensations(c.ctx, c.tx, c.r().Mobile, month)
+	first := booking.DateOf(c.now, branch.Zone)
+	first.Day = 1
+	n, err := postgres.CountCompensations(c.ctx, c.tx, c.r().Mobile, first.At(0, branch.Zone))
 	return n >= branch.Compensation.PerPhonePerMonth, err
 }
 

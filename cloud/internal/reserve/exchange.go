@@ -99,7 +99,7 @@ func (c *change) exchange(stay stay, req ExchangeRequest, earlier booking.Reserv
 	if !ok {
 		return Exchange{}, ErrNoRoom
 	}
-	times, err := req.Times.In(branch.Zone)
+	times, err := req.Times.In(branch.Zone, c.now)
 	if err != nil {
 		return Exchange{}, err
 	}

@@ -84,6 +84,9 @@ func (s *Service) extensionOptions(ctx context.Context, tx pgx.Tx, root booking.
 		if !next.IsZero() && times.Occupied(room.Margin()).End.After(next) {
 			break
 		}
+		if named, err := booking.ReadClock(booking.WallClock(to, branch.Zone), branch.Zone, end); err != nil || !named.Equal(to) {
+			continue // a request with this clock time means the moment at which the clock showed it first
+		}
 		if checkTimes(branch, room, times, booking.Customer, now) != nil {
 			continue
 		}
@@ -190,12 +193,15 @@ func (s *Service) holdExtension(ctx context.Context, tx pgx.Tx, root booking.Res
 	if err != nil {
 		return 0, err
 	}
-	wall := booking.LocalInterval{Start: wallClock(root.Start, branch.Zone), End: req.End}
-	whole, err := wall.In(branch.Zone)
+	// If the clock shows the end twice, the offer has the first moment after the end of the stay.
+	end, err := booking.ReadClock(req.End, branch.Zone, root.Stay().End)
 	if err != nil {
 		return 0, err
 	}
-	times, err := booking.NewInterval(root.Stay().End, whole.End, branch.Zone)
+	if _, err := booking.NewInterval(root.Start, end, branch.Zone); err != nil {
+		return 0, err
+	}
+	times, err := booking.NewInterval(root.Stay().End, end, branch.Zone)
 	if err != nil {
 		return 0, err
 	}
@@ -229,12 +235,6 @@ func (s *Service) holdExtension(ctx context.Context, tx pgx.Tx, root booking.Res
 	}
 	contact := booking.Contact{Name: root.Name, Mobile: root.Mobile, Email: root.Email, Language: root.Language}
 	return won, postgres.RegisterOrder(ctx, tx, r, contact, held.OrderID, branch.LegalEntity, won, now)
-}
-
-// wallClock returns the reading of the clock of a zone, in UTC, as in booking.LocalInterval.
-func wallClock(t time.Time, zone *time.Location) time.Time {
-	local := t.In(zone)
-	return time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), local.Minute(), local.Second(), 0, time.UTC)
 }
 
 // notifyExtended notifies the guest that an extension is confirmed. The message has no key: the guest's key stays valid.

@@ -53,11 +53,11 @@ func (s *Service) Hold(ctx context.Context, r HoldRequest) (Token, time.Duration
 	if err != nil {
 		return "", 0, err
 	}
-	times, err := r.Times.In(branch.Zone)
+	now := s.now()
+	times, err := r.Times.In(branch.Zone, now)
 	if err != nil {
 		return "", 0, err
 	}
-	now := s.now()
 	ttl, source := s.HoldTTL, booking.Customer
 	if r.Admin.Administrator() {
 		ttl, source = s.AdminHoldTTL, booking.Admin

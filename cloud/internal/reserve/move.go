@@ -52,7 +52,8 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 	if !req.By.Reaches(branch.Code) {
 		return account.ErrBranchForbidden
 	}
-	times, err := req.Times.In(branch.Zone)
+	// A stay that has begun may keep its start.
+	times, err := req.Times.In(branch.Zone, earlier(s.now(), found.Start))
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ var ErrHoldChanged = errors.New("reserve: the hold is another one than expected"
 
 func (e Expected) matches(branch booking.Branch, r booking.Reservation) bool {
 	at := func(wall, actual time.Time) bool {
-		return wall.IsZero() || wall.Format(time.DateTime) == actual.In(branch.Zone).Format(time.DateTime)
+		return wall.IsZero() || wall.Equal(booking.WallClock(actual, branch.Zone))
 	}
 	return (e.Branch == "" || e.Branch == branch.Code) && (e.Room == 0 || e.Room == r.RoomNo) &&
 		at(e.Times.Start, r.Start) && at(e.Times.End, r.End)

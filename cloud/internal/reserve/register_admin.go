@@ -79,8 +79,8 @@ func (s *Service) adminHeld(ctx context.Context, token Token, shown *HoldRequest
 
 // describes reports whether a hold is that of the request.
 func (q HoldRequest) describes(held booking.Reservation, branch booking.Branch) bool {
-	times, err := q.Times.In(branch.Zone)
-	return err == nil && q.Branch == branch.Code && q.Room == held.RoomNo && times.Start.Equal(held.Start) && times.End.Equal(held.End)
+	return q.Branch == branch.Code && q.Room == held.RoomNo &&
+		q.Times.Start.Equal(booking.WallClock(held.Start, branch.Zone)) && q.Times.End.Equal(booking.WallClock(held.End, branch.Zone))
 }
 
 func lockAdminHold(ctx context.Context, tx pgx.Tx, token Token, now time.Time) (booking.Reservation, error) {

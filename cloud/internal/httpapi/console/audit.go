@@ -65,11 +65,11 @@ func days(r *http.Request, zone *time.Location) (from, until time.Time, err erro
 		if text == "" {
 			continue
 		}
-		day, ok := wire.ParseExact(time.DateOnly, text, zone)
+		day, ok := wire.Day(text)
 		if !ok {
 			return from, until, wire.Malformed(field.name)
 		}
-		*field.to = day.AddDate(0, 0, field.days)
+		*field.to = day.AddDays(field.days).At(0, zone)
 	}
 	return from, until, nil
 }

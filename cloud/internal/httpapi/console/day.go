@@ -171,11 +171,11 @@ func dayOf(r *http.Request, zone *time.Location) (booking.Interval, error) {
 	if err != nil {
 		return booking.Interval{}, err
 	}
-	start, ok := wire.ParseExact(time.DateOnly, text, zone)
+	day, ok := wire.Day(text)
 	if !ok {
 		return booking.Interval{}, wire.Malformed("date")
 	}
-	return booking.Interval{Start: start, End: start.AddDate(0, 0, 1)}, nil
+	return day.In(zone), nil
 }
 
 // SearchReservations is GET /v2/admin/reservations?query=; see backoffice.Search and backoffice.SearchRooms.

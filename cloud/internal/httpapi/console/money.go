@@ -15,11 +15,12 @@ import (
 
 // monthOf returns the local month of yearMonth.
 func monthOf(text string, zone *time.Location) (booking.Interval, error) {
-	start, ok := wire.ParseExact("2006-01", text, zone)
+	first, ok := wire.ParseExact("2006-01", text, time.UTC)
 	if !ok {
 		return booking.Interval{}, wire.Malformed("yearMonth")
 	}
-	return booking.Interval{Start: start, End: start.AddDate(0, 1, 0)}, nil
+	start, end := booking.DateOf(first, time.UTC), booking.DateOf(first.AddDate(0, 1, 0), time.UTC)
+	return booking.Interval{Start: start.At(0, zone), End: end.At(0, zone)}, nil
 }
 
 // ShowMoney is GET /v2/admin/branches/{branch}/money?yearMonth=YYYY-MM: the month's payments, the unfinished refunds, and

@@ -42,6 +42,13 @@ func ParseExact(layout, value string, zone *time.Location) (time.Time, bool) {
 	return t, true
 }
 
+// Day reads a YYYY-MM-DD of the years that [ParseExact] takes. Every day exists in every time zone, also where its midnight does
+// not.
+func Day(text string) (booking.Date, bool) {
+	t, ok := ParseExact(time.DateOnly, text, time.UTC)
+	return booking.DateOf(t, time.UTC), ok
+}
+
 func Slots(slots []booking.Slot, zone *time.Location) []string {
 	list := make([]string, 0, len(slots))
 	for _, slot := range slots {
