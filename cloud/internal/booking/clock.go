@@ -88,13 +88,17 @@ func (i Interval) ClockChange(zone *time.Location) (change ClockChange, ok bool)
 	return ClockChange{at, time.Duration(to-from) * time.Second}, true
 }
 
-// Skipped returns the ten-minute marks of the window that the clock of a zone skips, on the wall clock, in UTC.
-func (w LocalWindow) Skipped(zone *time.Location) (marks []time.Time) {
+// Interrupted returns the marks of the window, on the wall clock, in UTC, from which no slot can be reserved at a time: the clock of the zone
+// skips the mark, or it changes before it shows the end of the slot, so that a request for the slot would mean a longer time.
+func (w LocalWindow) Interrupted(zone *time.Location, now time.Time) (marks []time.Time) {
 	if _, ok := w.In(zone).ClockChange(zone); !ok {
 		return nil
 	}
 	for minute := w.Hour * 60; minute < (w.Hour+w.Hours)*60; minute += int(SlotLength / time.Minute) {
-		if wall := w.Date.At(minute, time.UTC); readClock(wall, zone).skipped {
+		wall := w.Date.At(minute, time.UTC)
+		start, err := ReadClock(wall, zone, now.Add(-SlotLength))
+		end, endErr := ReadClock(wall.Add(SlotLength), zone, start)
+		if err != nil || endErr != nil || end.Sub(start) != SlotLength {
 			marks = append(marks, wall)
 		}
 	}

@@ -157,13 +157,14 @@ func wireRooms(branch booking.Branch, window booking.Interval) []wireRoom {
 	return rooms
 }
 
-// wireClosed returns the slots outside opening hours, with the times that the clock skips: no stay begins or ends there.
+// wireClosed returns the slots outside opening hours, and those that a change of the clock interrupts. Pages that add up slots so offer no
+// stay whose length and price are others than they seem.
 func wireClosed(view reserve.Availability) []string {
 	zone := view.Branch.Zone
-	if len(view.SkippedTime) == 0 {
+	if len(view.InterruptedTime) == 0 {
 		return wire.Slots(view.ClosedTime, zone)
 	}
-	list := slices.Clone(view.SkippedTime)
+	list := slices.Clone(view.InterruptedTime)
 	for _, slot := range view.ClosedTime {
 		list = append(list, booking.Slot{Room: slot.Room, Start: booking.WallClock(slot.Start, zone)})
 	}

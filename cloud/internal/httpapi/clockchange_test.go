@@ -110,7 +110,9 @@ func TestLookUpOverClockChange(t *testing.T) {
 	}
 	reserve("20271107", "2300", "2350").OK(t)
 	reserve("20271107", "0030", "0230").OK(t) // three hours
-	listed := look("date=2027-11-07&baseHour=0&hours=24").UnavailableSlots.Booking
+	autumn := look("date=2027-11-07&baseHour=0&hours=24").UnavailableSlots
+	listed := autumn.Booking
+	equal(t, "the slot that lasts until the second 2:00", autumn.ClosedTime, []string{"1-202711070150", "2-202711070150"})
 	if !slices.Contains(listed, "1-202711072340") {
 		t.Error("the last hour of the day is not covered")
 	}
@@ -120,17 +122,18 @@ func TestLookUpOverClockChange(t *testing.T) {
 
 	s.Clock.Stop(time.Date(2027, 11, 7, 6, 21, 0, 0, time.UTC)) // the second 1:21
 	reserve("20271107", "0120", "0150").OK(t)
+	equal(t, "what is closed in the second hour", len(look("date=2027-11-07&baseHour=1&hours=2").UnavailableSlots.ClosedTime), 0)
 	equal(t, "the second hour", look("date=2027-11-07&baseHour=1&hours=1").UnavailableSlots.Booking,
 		[]string{"1-202711070120", "1-202711070130", "1-202711070140"})
 
 	s.Clock.Stop(time.Date(2027, 3, 13, 12, 0, 0, 0, zone))
 	closed := look("date=2027-03-14&baseHour=0&hours=24").UnavailableSlots.ClosedTime
-	for _, slot := range []string{"1-202703140200", "1-202703140250", "2-202703140200", "2-202703140250"} {
+	for _, slot := range []string{"1-202703140150", "1-202703140200", "1-202703140250", "2-202703140200", "2-202703140250"} {
 		if !slices.Contains(closed, slot) {
 			t.Errorf("%s is not closed: %v", slot, closed)
 		}
 	}
-	equal(t, "the skipped times of two rooms", len(closed), 12)
+	equal(t, "the skipped times of two rooms, and the slot before them", len(closed), 14)
 }
 
 // TestOverviewOfALongDay: the payments of the last hour of a day with 25 hours count for the day.

@@ -23,7 +23,7 @@ type Availability struct {
 	Booking, Paid             []OccupiedSlot // Booking: holds and reservations waiting for a deposit; Paid: confirmed ones
 	BookingMargin, PaidMargin []booking.Slot
 	BreakTime, ClosedTime     []booking.Slot
-	SkippedTime               []booking.Slot // that the clock skips; the starts are on the wall clock, in UTC
+	InterruptedTime           []booking.Slot // by a change of the clock; the starts are on the wall clock, in UTC
 	Basis                     Basis
 }
 
@@ -50,9 +50,10 @@ func (s *Service) Availability(ctx context.Context, code string, window booking.
 // clock shows twice, the lists have the moment that a request at this time means (docs/specification.md, Time 8).
 func (v *Availability) changeClock(window booking.LocalWindow, change booking.ClockChange, now time.Time) {
 	zone := v.Branch.Zone
+	interrupted := window.Interrupted(zone, now)
 	for _, room := range v.Branch.Rooms {
-		for _, start := range window.Skipped(zone) {
-			v.SkippedTime = append(v.SkippedTime, booking.Slot{Room: room.No, Start: start})
+		for _, start := range interrupted {
+			v.InterruptedTime = append(v.InterruptedTime, booking.Slot{Room: room.No, Start: start})
 		}
 	}
 	if change.By > 0 {
