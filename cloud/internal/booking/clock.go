@@ -91,9 +91,6 @@ func (i Interval) ClockChange(zone *time.Location) (change ClockChange, ok bool)
 // Interrupted returns the marks of the window, on the wall clock, in UTC, from which no slot can be reserved at a time: the clock of the zone
 // skips the mark, or it changes before it shows the end of the slot, so that a request for the slot would mean a longer time.
 func (w LocalWindow) Interrupted(zone *time.Location, now time.Time) (marks []time.Time) {
-	if _, ok := w.In(zone).ClockChange(zone); !ok {
-		return nil
-	}
 	for minute := w.Hour * 60; minute < (w.Hour+w.Hours)*60; minute += int(SlotLength / time.Minute) {
 		wall := w.Date.At(minute, time.UTC)
 		start, err := ReadClock(wall, zone, now.Add(-SlotLength))

@@ -48,8 +48,8 @@ func (s *Service) Follow(ctx context.Context) error {
 			return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return postgres.ChangeClimate(ctx, tx, now, rooms...) })
 		}
 		rooms := decide(world, now)
-		if store(rooms...) == nil {
-			return nil
+		if err := store(rooms...); err == nil || ctx.Err() != nil || postgres.IsUnavailable(err) {
+			return err
 		}
 		for _, room := range rooms { // each alone, so that one that cannot be stored does not stop the others
 			if err := store(room); err != nil {

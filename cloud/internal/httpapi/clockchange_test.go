@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
@@ -25,20 +24,18 @@ func changingBranch(t *testing.T, s *servicetest.Stack, code, zone string) *time
 	return z
 }
 
+// stop sets the clocks of the service and of the provider.
+func stop(s *servicetest.Stack, at time.Time) {
+	s.Clock.Stop(at)
+	s.Provider.Stop(at)
+}
+
 // buyAt buys a stay in room 1.
 func buyAt(t *testing.T, s *servicetest.Stack, branch string, from, to string, amount int) {
 	t.Helper()
 	c := s.Client(t)
-	c.Post("/reservation", map[string]any{"branch": branch, "room": 1, "startDateTime": from, "endDateTime": to}).OK(t)
-	var registered struct {
-		OrderID string `json:"orderId"`
-	}
-	c.Post("/payment", map[string]any{"amount": amount, "name": "Kim", "mobileNum": "010-1234-5678"}).OK(t).Into(t, &registered)
-	key, err := s.Sandbox.Authenticate(sandbox.Checkout{OrderID: registered.OrderID, Amount: amount, Method: "카드", Bank: "20"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Post("/payment/confirm", map[string]any{"paymentKey": key, "orderId": registered.OrderID, "amount": amount}).OK(t)
+	hold := map[string]any{"branch": branch, "room": 1, "startDateTime": from, "endDateTime": to}
+	c.Post("/payment/confirm", ordered(t, s, c, hold, amount, "카드")).OK(t)
 }
 
 // TestExtensionOverClockChange: on 7 November 2027, clocks in New York show 1:00 to 2:00 twice.
@@ -46,9 +43,7 @@ func TestExtensionOverClockChange(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
 	zone := changingBranch(t, s, "manhattan", "America/New_York")
-	evening := time.Date(2027, 11, 6, 23, 0, 0, 0, zone)
-	s.Clock.Stop(evening)
-	s.Provider.Stop(evening)
+	stop(s, time.Date(2027, 11, 6, 23, 0, 0, 0, zone))
 	buyAt(t, s, "manhattan", "202711062330", "202711070030", 9000)
 	var id int64
 	if err := s.DB.Pool.QueryRow(t.Context(), `select max(id) from reservation where state = 'DONE'`).Scan(&id); err != nil {
@@ -141,9 +136,7 @@ func TestOverviewOfALongDay(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
 	zone := changingBranch(t, s, "manhattan", "America/New_York")
-	at := time.Date(2027, 11, 7, 23, 20, 0, 0, zone)
-	s.Clock.Stop(at)
-	s.Provider.Stop(at)
+	stop(s, time.Date(2027, 11, 7, 23, 20, 0, 0, zone))
 	buyAt(t, s, "manhattan", "202711080100", "202711080200", 9000)
 	var o struct {
 		Branches []struct {

@@ -33,7 +33,13 @@ func holdBody(room int, start time.Time, length time.Duration) map[string]any {
 // order performs all steps of a purchase before the confirmation, and returns the body of the confirmation request.
 func order(t *testing.T, s *servicetest.Stack, c *servicetest.Client, room int, start time.Time, length time.Duration, amount int, method string) map[string]any {
 	t.Helper()
-	c.Post("/reservation", holdBody(room, start, length)).OK(t)
+	return ordered(t, s, c, holdBody(room, start, length), amount, method)
+}
+
+// ordered is order for the body of a hold.
+func ordered(t *testing.T, s *servicetest.Stack, c *servicetest.Client, hold map[string]any, amount int, method string) map[string]any {
+	t.Helper()
+	c.Post("/reservation", hold).OK(t)
 	var registered struct {
 		OrderID string `json:"orderId"`
 	}

@@ -72,9 +72,7 @@ func TestSettlementOutsideKorea(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	evening := time.Date(2027, 1, 31, 20, 0, 0, 0, zone) // the first of February in Korea
-	s.Clock.Stop(evening)
-	s.Provider.Stop(evening)
+	stop(s, time.Date(2027, 1, 31, 20, 0, 0, 0, zone)) // the first of February in Korea
 	c := s.Client(t)
 	c.Post("/payment/confirm", order(t, s, c, 1, slot(s, 3*time.Hour), time.Hour, 30000, "카드")).OK(t)
 	if _, err := s.DB.Pool.Exec(t.Context(), `update branch set time_zone = $1 where code = 'gangnam'`, zone.String()); err != nil {

@@ -108,6 +108,7 @@ func (s *Service) resolve(ctx context.Context, m booking.Message, message notify
 	switch {
 	case err == nil:
 		return 0, s.DB.MarkMessageSent(ctx, m.ID, string(receipt.Channel), receipt.ProviderID, s.DB.Now())
+	// An attempt that ended in a crash has left no error.
 	case errors.Is(err, notify.ErrNotTaken) && (m.Attempt <= maxAttempts || m.Error != "" && !s.expired(m)):
 		return 1, postgres.DoubtMessage(ctx, s.DB.Pool, m.ID, 1)
 	case errors.Is(err, notify.ErrNoRecords) && m.Doubtful < maxDoubtful:

@@ -51,7 +51,8 @@ func TestPartnerCorrectsThePhoneNumber(t *testing.T) {
 	want("01071000003")
 	report("updated", 3, at.Add(time.Hour), "010-7100-0002")
 	want("01071000003")
-	report("updated", 4, at.Add(2*time.Hour), "010-7100-0004")
+	report("updated", 4, at.Add(time.Hour), "") // the partner does not disclose it this time
+	report("updated", 5, at.Add(2*time.Hour), "010-7100-0004")
 	want("010-7100-0004")
 	if n := keys(); n != 1 {
 		t.Errorf("%d keys are valid", n)

@@ -275,11 +275,11 @@ func (s *Service) movePartner(ctx context.Context, tx pgx.Tx, r booking.Reservat
 // correctPartner gives the key to another phone number if the partner reports one, under the conditions under which a guest can correct
 // it. A number that staff corrected stays until the partner reports another one than before.
 func (s *Service) correctPartner(ctx context.Context, tx pgx.Tx, known *postgres.PartnerBooking, b PartnerBooking, now time.Time) error {
-	before := known.Mobile
-	known.Mobile = b.Phone
-	if b.Phone == before || b.Phone == "" || known.Reservation == 0 {
+	if b.Phone == "" || b.Phone == known.Mobile || known.Reservation == 0 {
 		return nil
 	}
+	before := known.Mobile
+	known.Mobile = b.Phone
 	r, err := postgres.LockReservation(ctx, tx, known.Reservation)
 	if err != nil || booking.NormalizePhone(r.Mobile) == booking.NormalizePhone(b.Phone) || before == "" && r.Mobile != "" {
 		return err

@@ -103,7 +103,7 @@ func judge(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) {
 	case asked:
 		m.State, m.Detail = verdict(m, r, now)
 	case healthy:
-		if m.BeforeVersion != "" && left(m) == "" {
+		if received(m) {
 			m.State, m.Detail = relapse(m, r, now)
 		}
 	default:
@@ -222,8 +222,11 @@ func relapse(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) (sta
 
 // unsteady reports whether an agent that was healthy must be connected for the settle time again before the next wave begins.
 func unsteady(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) bool {
-	return m.BeforeVersion != "" && left(m) == "" && !settled(m, r, now)
+	return received(m) && !settled(m, r, now)
 }
+
+// received reports whether an agent of the rollout received the version from it and still belongs to it.
+func received(m *postgres.RolloutMember) bool { return m.BeforeVersion != "" && left(m) == "" }
 
 func worseTests(m *postgres.RolloutMember) string {
 	return fmt.Sprintf("%d failed self-tests, before %d", m.Failed, m.BeforeFailed)
