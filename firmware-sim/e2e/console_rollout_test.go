@@ -6,7 +6,8 @@ import (
 )
 
 // TestConsoleRollout updates the connected agents in waves while that of one branch is away, and stops by hand: the version before
-// returns. Resumed, it continues with the same agents. A version that does worse stops at the first wave by itself.
+// returns. Resumed, it continues with the same agents. A version that does worse stops at the first wave by itself. The last one
+// ends without the branch that is away.
 func TestConsoleRollout(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)
@@ -49,4 +50,12 @@ func TestConsoleRollout(t *testing.T) {
 	hq.see("버전 2.1.0+broken", "중지됨", "1 failed self-tests, before 0")
 	agents(1, "되돌림")
 	agents(2, "대기")
+
+	begin("2.2.0")
+	agents(2, "정상")
+	hq.press("연결 끊긴 장치 빼기")
+	hq.see("뺀 장치는 지금 버전을 그대로 쓰고")
+	hq.press("연결 끊긴 장치 빼기")
+	hq.see("버전 2.2.0", "완료")
+	agents(1, "제외")
 }

@@ -17,12 +17,13 @@ type agentRolloutCmd struct {
 	Settle   time.Duration   `default:"5m" help:"How long an agent must do well with the new version."`
 	Stop     bool            `xor:"how" help:"Stop the rollout; updated agents return to the version before."`
 	Resume   bool            `xor:"how" help:"Continue the stopped rollout at its wave, without the agents that failed."`
+	Skip     bool            `name:"skip-offline" xor:"how" help:"Do not wait for the agents that are not connected."`
 	MQTT     config.MQTT     `embed:""`
 	Secrets  config.Secrets  `embed:""`
 	Database config.Database `embed:""`
 }
 
-// Run begins, stops, resumes or shows a rollout. The running service carries it out.
+// Run begins, changes or shows a rollout. The running service carries it out.
 func (c *agentRolloutCmd) Run(p *program) error {
 	set := config.Settings{MQTT: c.MQTT, Secrets: c.Secrets}.Effective()
 	return p.withDatabase(c.Database, func(db *postgres.DB) error {
@@ -33,6 +34,8 @@ func (c *agentRolloutCmd) Run(p *program) error {
 			err = s.Stop(p.ctx, p.by())
 		case c.Resume:
 			err = s.Resume(p.ctx, p.by())
+		case c.Skip:
+			err = s.SkipOffline(p.ctx, p.by())
 		case c.Version != "":
 			err = s.Start(p.ctx, c.Version, c.Waves, c.Settle, p.by())
 		}

@@ -206,6 +206,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"startRollout":          {"/v2/admin/agents/rollout", map[string]any{"version": "x"}, reply{400, "IllegalArguemntError", "버전, 배포 단계 또는 관찰 시간이 올바르지 않습니다."}, false},
 		"stopRollout":           {"/v2/admin/agents/rollout", nil, reply{404, "ResourceNotFoundException", "진행 중인 배포를 찾을 수 없습니다."}, false},
 		"resumeRollout":         {"/v2/admin/agents/rollout/resume", nil, reply{409, "SettingConflictException", "이어서 할 수 있는 중지된 배포가 없습니다."}, false},
+		"skipOffline":           {"/v2/admin/agents/rollout/skip-offline", nil, reply{404, "ResourceNotFoundException", "진행 중인 배포를 찾을 수 없습니다."}, false},
 		"rotateAgent":           {"/v2/admin/agents/none/rotate", nil, notThere("장치를"), false},
 		"listAgentSettings":     {"/v2/admin/agents/none/settings", nil, notThere("장치를"), false},
 		"showAgentSettings":     {"/v2/admin/agents/none/settings/1", nil, notThere("장치를"), false},

@@ -135,6 +135,7 @@ func (a *API) Routes() http.Handler {
 	mux.Post("/v2/admin/agents/rollout", a.hq(c.StartRollout))
 	mux.Delete("/v2/admin/agents/rollout", a.hq(c.StopRollout))
 	mux.Post("/v2/admin/agents/rollout/resume", a.hq(c.ResumeRollout))
+	mux.Post("/v2/admin/agents/rollout/skip-offline", a.hq(c.SkipOffline))
 	mux.Post("/v2/admin/agents/{username}/rotate", a.editor(c.RotateAgent))
 	mux.Get("/v2/admin/agents/{username}/settings", a.viewer(c.ListAgentSettings))
 	mux.Put("/v2/admin/agents/{username}/settings", a.editor(c.ChangeAgentSettings))

@@ -2,6 +2,8 @@ package rollout_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,6 +48,41 @@ func TestReplacedAgentIsSkipped(t *testing.T) {
 	if r = f.step(time.Second); r.State != "stopped" || count(r, "skipped") != 3 {
 		t.Errorf("got %s with %d skipped, want stopped at once", r.State, count(r, "skipped"))
 	}
+}
+
+// TestSkipOfflineEndsTheRollout leaves out the branches that are closed: one of the first wave, whose place another agent takes, and one of the
+// last wave, for which the rollout would wait. Agents of later waves that are connected stay.
+func TestSkipOfflineEndsTheRollout(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 40)
+	skip := func() error { return f.SkipOffline(t.Context(), "admin:hq") }
+	if err := skip(); !errors.Is(err, rollout.ErrNone) {
+		t.Errorf("without a rollout: got %v, want ErrNone", err)
+	}
+	f.start("2.0.0")
+	last, err := f.Last(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := []string{last.Members[0].Username, last.Members[39].Username}
+	f.exec(`update agent_credential set online = false where username = any($1)`, closed)
+	if r := f.step(time.Hour); r.Wave != 1 || count(r, "waiting") != 40 {
+		t.Fatalf("got wave %d with %d waiting, want the first wave to wait for its agent", r.Wave, count(r, "waiting"))
+	}
+	if err := skip(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		f.settle()
+	}
+	r := f.step(time.Second)
+	if skipped := inState(r, "skipped"); r.State != "done" || count(r, "healthy") != 38 || !slices.Equal(slices.Sorted(slices.Values(skipped)), slices.Sorted(slices.Values(closed))) {
+		t.Errorf("got %s with %d healthy, skipped %v, want done without %v", r.State, count(r, "healthy"), skipped, closed)
+	}
+	if err := skip(); !errors.Is(err, rollout.ErrNone) {
+		t.Errorf("after the end: got %v, want ErrNone", err)
+	}
+	f.start("2.0.1") // it concerns the branches that were closed, too
 }
 
 // TestLaterSettingsAreKept has an administrator change the settings of an agent after a rollout did: neither its progress nor its stop

@@ -75,6 +75,22 @@ func resume(r *postgres.Rollout, now time.Time) bool {
 	return count(*r, waiting) > 0
 }
 
+// skipOffline skips the agents that wait and are not connected, and returns their names. Those of the begun waves are replaced.
+func skipOffline(r *postgres.Rollout) (names []string) {
+	for i := range r.Members { // in the order of the waves: one that moves up is looked at afterwards
+		m := &r.Members[i]
+		if m.State != waiting || m.Online {
+			continue
+		}
+		m.State, m.Detail = skipped, "not connected"
+		names = append(names, m.Username)
+		if m.Wave <= r.Wave {
+			moveUp(r, m.Wave)
+		}
+	}
+	return names
+}
+
 // moveUp moves an agent of the next wave that has one to an earlier wave, a connected one first.
 func moveUp(r *postgres.Rollout, wave int) {
 	var next *postgres.RolloutMember

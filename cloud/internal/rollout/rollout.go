@@ -5,6 +5,7 @@
 //	             └────► failed         rolled back by the Pi itself, or worse, or not installed in time: stops the rollout
 //	stop: asked, healthy ─► reverting ─► reverted
 //	resume: reverted ─► waiting; failed ─► skipped
+//	skip the offline agents: waiting ─► skipped
 package rollout
 
 import (
@@ -200,6 +201,32 @@ func (s *Service) Stop(ctx context.Context, actor string) error {
 	})
 	if err != nil {
 		return fmt.Errorf("rollout: stop: %w", err)
+	}
+	return nil
+}
+
+// SkipOffline leaves out the agents that are not connected and wait for the version, so that the open rollout ends without them
+// (docs/specification.md, Agent protocol 33). It returns postgres.ErrNoRollout, also while a stopped rollout goes back.
+func (s *Service) SkipOffline(ctx context.Context, actor string) error {
+	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		r, err := postgres.LockLastRollout(ctx, tx) // waits for a step
+		if err != nil {
+			return err
+		}
+		if r.State != running {
+			return ErrNone
+		}
+		names := skipOffline(&r)
+		if len(names) == 0 {
+			return nil
+		}
+		if err := postgres.PutRollout(ctx, tx, r); err != nil {
+			return err
+		}
+		return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: actor, Action: "agent.rollout-skip", Target: r.Version, Detail: map[string]any{"agents": names}})
+	})
+	if err != nil {
+		return fmt.Errorf("rollout: skip offline agents: %w", err)
 	}
 	return nil
 }

@@ -64,6 +64,14 @@ func (c *Console) ResumeRollout(w http.ResponseWriter, r *http.Request) error {
 	return c.ShowRollout(w, r)
 }
 
+// SkipOffline is POST /v2/admin/agents/rollout/skip-offline: the open rollout does not wait for the agents that are not connected.
+func (c *Console) SkipOffline(w http.ResponseWriter, r *http.Request) error {
+	if err := c.Rollouts.SkipOffline(r.Context(), wire.Principal(r).Actor()); err != nil {
+		return err
+	}
+	return c.ShowRollout(w, r)
+}
+
 type rolloutAgent struct {
 	Username string  `json:"username"`
 	Branch   string  `json:"branch"`

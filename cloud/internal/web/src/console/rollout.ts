@@ -70,6 +70,9 @@ function report(r: Rollout, refresh: () => Promise<void>): Child {
             "div",
             { class: "row" },
             button(t("rolloutStop"), () => confirmStop(refresh), { kind: "danger" }),
+            r.agents.some((a) => a.state === "waiting" && !a.online)
+              ? button(t("rolloutSkip"), () => confirmSkip(refresh), { kind: "plain" })
+              : null,
           )
         : null,
       r.state === "stopped"
@@ -232,6 +235,13 @@ const confirmResume = (refresh: () => Promise<void>) =>
   confirm(t("rolloutResume"), t("rolloutResumeText"), async () => {
     await api.post<State>(`${path}/resume`);
     toast(t("rolloutResumed"));
+    await refresh();
+  });
+
+const confirmSkip = (refresh: () => Promise<void>) =>
+  confirm(t("rolloutSkip"), t("rolloutSkipText"), async () => {
+    await api.post<State>(`${path}/skip-offline`);
+    toast(t("rolloutSkipped"));
     await refresh();
   });
 

@@ -559,6 +559,7 @@ export const en: Texts = {
   "deed_agent.rollout": "Agent rollout begun",
   "deed_agent.rollout-stop": "Agent rollout stopped",
   "deed_agent.rollout-resume": "Agent rollout resumed",
+  "deed_agent.rollout-skip": "Offline agents left out of a rollout",
   "deed_agent.rotate": "Secrets requested",
   "deed_agent.rotated": "Secrets replaced",
   "deed_agent.activate": "Agent activated",
@@ -1252,6 +1253,10 @@ export const en: Texts = {
   rolloutResumeText:
     "Continue at the wave at which the rollout was stopped? Devices that failed are left out, and others take their place in the wave.",
   rolloutResumed: "The rollout continues.",
+  rolloutSkip: "Leave out the offline agents",
+  rolloutSkipText:
+    "Leave out the agents that wait and are offline, so that the rollout ends without them? They keep their version until the next rollout.",
+  rolloutSkipped: "The offline agents are left out.",
   rolloutOffline: "offline",
   rollout_running: "running",
   rollout_reverting: "rolling back",

@@ -554,6 +554,7 @@ export const ko = {
   "deed_agent.rollout": "장치 배포 시작",
   "deed_agent.rollout-stop": "장치 배포 중지",
   "deed_agent.rollout-resume": "장치 배포 이어서 진행",
+  "deed_agent.rollout-skip": "연결 끊긴 장치를 배포에서 제외",
   "deed_agent.rotate": "접속 비밀 정보 교체 요청",
   "deed_agent.rotated": "접속 비밀 정보 교체",
   "deed_agent.activate": "장치 활성화",
@@ -1239,6 +1240,10 @@ export const ko = {
   rolloutResume: "이어서 배포",
   rolloutResumeText: "멈춘 단계부터 이어서 배포할까요? 실패한 장치는 빼고, 그 단계에는 다른 장치가 대신 들어가요.",
   rolloutResumed: "배포를 이어서 하고 있어요.",
+  rolloutSkip: "연결 끊긴 장치 빼기",
+  rolloutSkipText:
+    "연결이 끊겨 기다리는 장치를 빼고 배포를 마칠까요? 뺀 장치는 지금 버전을 그대로 쓰고, 다음 배포에 다시 들어가요.",
+  rolloutSkipped: "연결이 끊긴 장치를 배포에서 뺐어요.",
   rolloutOffline: "연결 끊김",
   rollout_running: "배포 중",
   rollout_reverting: "되돌리는 중",
