@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	_ "time/tzdata" // the zones of the branches, on a machine without a database of zones
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/record"
 )
@@ -134,6 +135,20 @@ func confirmingStays(b *books, f *finding) {
 
 const maxLength = 5 * time.Hour
 
+// onMark reports whether a time is one of the ten-minute marks by the clocks of a branch.
+func (b *books) onMark(branch string, t time.Time) bool {
+	return b.in(branch, t).Minute()%10 == 0 && t.Unix()%60 == 0
+}
+
+// in returns a time by the clocks of a branch.
+func (b *books) in(branch string, t time.Time) time.Time {
+	zone, err := time.LoadLocation(b.Zones[branch])
+	if err != nil {
+		panic(err) // the world has loaded its zones
+	}
+	return t.In(zone)
+}
+
 func withinRules(b *books, f *finding) {
 	for _, w := range b.Wrong {
 		f.expect(slices.Contains(w.Want, w.Status), "%s: got status %d", w.What, w.Status)
@@ -141,18 +156,16 @@ func withinRules(b *books, f *finding) {
 	for id, versions := range b.versions {
 		v := versions[0]
 		length := v.Slot.End.Sub(v.Slot.Start)
-		f.expect(length > 0 && length <= maxLength && v.Slot.Start.Unix()%600 == 0 && v.Slot.End.Unix()%600 == 0, "reservation %d is from %s to %s", id, v.Slot.Start, v.Slot.End)
+		f.expect(length > 0 && length <= maxLength && b.onMark(v.Slot.Branch, v.Slot.Start) && b.onMark(v.Slot.Branch, v.Slot.End), "reservation %d is from %s to %s", id, v.Slot.Start, v.Slot.End)
 		if v.Source != "PARTNER" {
 			f.expect(!v.Slot.Start.Before(v.At.Add(-record.Margin-commit)), "reservation %d began %s before it was created", id, v.At.Sub(v.Slot.Start))
 		}
 	}
 }
 
-var seoul = time.FixedZone("KST", 9*60*60)
-
 func overMidnight(b *books, f *finding) {
 	for _, l := range b.Lookups {
-		midnight := l.From.In(seoul)
+		midnight := b.in(l.Branch, l.From)
 		if midnight.Hour() == 23 {
 			midnight = midnight.Add(time.Hour)
 		} else if midnight.Hour() != 0 {
@@ -170,19 +183,19 @@ func overMidnight(b *books, f *finding) {
 					if slot.Before(l.From) || !slot.Before(l.Until) || !b.occupiesThroughout(v.ID, room.Room, slot, l.Call.Add(-commit), l.Return.Add(commit)) && !b.occupiesThroughout(v.ID, room.Room, slot, l.Call, l.Return) {
 						continue
 					}
-					f.expect(shows(l.Busy[room.Room], slot), "%s shows room %d free at %s", pageOf(l), room.Room, slot.In(seoul).Format("01-02 15:04"))
+					f.expect(shows(l.Busy[room.Room], slot), "%s shows room %d free at %s", b.pageOf(l), room.Room, b.in(l.Branch, slot).Format("01-02 15:04"))
 				}
 			}
 		}
 	}
 }
 
-func pageOf(l record.Lookup) string {
+func (b *books) pageOf(l record.Lookup) string {
 	page := "the V2 page"
 	if l.V1 {
 		page = "the V1 page"
 	}
-	return fmt.Sprintf("%s of %s from %s, asked at %s,", page, l.Branch, l.From.In(seoul).Format("01-02 15:04"), l.Call.Format(clock))
+	return fmt.Sprintf("%s of %s from %s, asked at %s,", page, l.Branch, b.in(l.Branch, l.From).Format("01-02 15:04"), l.Call.Format(clock))
 }
 
 func shows(list []time.Time, slot time.Time) bool {
@@ -324,7 +337,7 @@ func pagesAreTrue(b *books, f *finding) {
 				if !taken && !free {
 					continue // it changed in between, so both answers are right
 				}
-				f.expect(shown == taken, "%s shows room %d at %s as taken: %t, want %t", pageOf(l), room.Room, slot.In(seoul).Format("15:04"), shown, taken)
+				f.expect(shown == taken, "%s shows room %d at %s as taken: %t, want %t", b.pageOf(l), room.Room, b.in(l.Branch, slot).Format("15:04"), shown, taken)
 			}
 		}
 		for room, list := range l.Busy { // margins belong to the slots shown as taken
@@ -333,7 +346,7 @@ func pagesAreTrue(b *books, f *finding) {
 					if beside.Before(l.From) || !beside.Before(l.Until) {
 						continue
 					}
-					f.expect(shows(list, beside) || shows(l.Margins[room], beside), "%s shows room %d taken at %s and no margin beside", pageOf(l), room, slot.In(seoul).Format("15:04"))
+					f.expect(shows(list, beside) || shows(l.Margins[room], beside), "%s shows room %d taken at %s and no margin beside", b.pageOf(l), room, b.in(l.Branch, slot).Format("15:04"))
 				}
 			}
 		}

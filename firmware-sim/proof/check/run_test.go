@@ -51,7 +51,7 @@ func clean() *record.Record {
 	moved.Room = 3
 	refused := slot("b", 2, 2*day, 60)
 	r := &record.Record{
-		Began: began, Quiet: sec(100), Ended: sec(120), Shared: []string{"p"}, Tables: 6,
+		Zones: map[string]string{"b": "Asia/Seoul"}, Began: began, Quiet: sec(100), Ended: sec(120), Shared: []string{"p"}, Tables: 6,
 		LedgerMark: record.Mark{Rows: 3, Before: "x", After: "x"},
 		Locked:     map[string]bool{"b/room_1": true},
 		Proof:      []record.ProofRule{{ID: "M2", Checked: 9}},

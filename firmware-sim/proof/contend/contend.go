@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/part"
+	"github.com/yeolda/yeolda/firmware-sim/proof/record"
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
@@ -47,7 +48,7 @@ func Run(ctx context.Context, w *world.World, slots int) (part.Part, error) {
 	for n := range slots {
 		rooms := len(w.Branches) * world.Rooms
 		branch, room := w.Branches[n%len(w.Branches)].Code, 1+n/len(w.Branches)%world.Rooms
-		got, err := contest(ctx, w, branch, room, first.Add(time.Duration(n/rooms)*2*time.Hour))
+		got, err := contest(ctx, w, branch, room, w.Mark(branch, first.Add(time.Duration(n/rooms)*2*time.Hour)).Add(record.Margin))
 		if err != nil {
 			return p, err
 		}
@@ -86,7 +87,7 @@ func Run(ctx context.Context, w *world.World, slots int) (part.Part, error) {
 // contest starts the rivals at once.
 func contest(ctx context.Context, w *world.World, branch string, room int, start time.Time) (outcome, error) {
 	body, err := json.Marshal(map[string]any{"branch": branch, "room": room,
-		"startDateTime": start.In(seoul).Format("200601021504"), "endDateTime": start.Add(time.Hour).In(seoul).Format("200601021504")})
+		"startDateTime": w.In(branch, start).Format("200601021504"), "endDateTime": w.In(branch, start.Add(time.Hour)).Format("200601021504")})
 	if err != nil {
 		return outcome{}, err
 	}
@@ -153,8 +154,6 @@ func holds(ctx context.Context, w *world.World, from time.Time) (n int, err erro
 	defer func() { _ = conn.Close(ctx) }()
 	return n, conn.QueryRow(ctx, `select count(*) from reservation where start_at >= $1`, from).Scan(&n)
 }
-
-var seoul = time.FixedZone("KST", 9*60*60)
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 

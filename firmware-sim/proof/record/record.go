@@ -47,10 +47,11 @@ type Record struct {
 	Messages []Message
 	Pulses   []Pulse
 	Bookings []ChannelBooking
-	Shared   []string        // branches that the partner also sells
-	Locked   map[string]bool // branch/device at the end
-	Proof    []ProofRule     // the service's own proof at the end
-	Audit    Audit           // the audit log at the end
+	Shared   []string          // branches that the partner also sells
+	Zones    map[string]string // time zones by branch; UTC if there is none
+	Locked   map[string]bool   // branch/device at the end
+	Proof    []ProofRule       // the service's own proof at the end
+	Audit    Audit             // the audit log at the end
 }
 
 // Audit is what `yeolda audit verify` found.

@@ -55,7 +55,7 @@ type listed struct {
 // choose views a random afternoon of a random branch and picks a reservation.
 func (p *purchase) choose(ctx context.Context, paid bool) (listed, bool) {
 	wish := p.wish(p.dice)
-	from := wish.Start.In(seoul).Truncate(time.Hour)
+	from := hourOf(wish.Start)
 	r := p.ask(ctx, p.anywhere(), http.MethodGet, fmt.Sprintf("/admin/reservations?branch=%s&base_date=%s&base_hour=%d", wish.Branch, from.Format("20060102"), from.Hour()), nil)
 	type entry struct {
 		ID string `json:"id"`
@@ -88,8 +88,9 @@ func (p *purchase) detail(ctx context.Context, branch, id string) (listed, bool)
 	if l.paid {
 		start, end, room, l.status = d.PaidStartDateTime, d.PaidEndDateTime, d.PaidRoom, "paid"
 	}
-	from, err1 := time.ParseInLocation("200601021504", start, seoul)
-	until, err2 := time.ParseInLocation("200601021504", end, seoul)
+	zone := p.world.In(branch, time.Now()).Location()
+	from, err1 := time.ParseInLocation(wireTime, start, zone)
+	until, err2 := time.ParseInLocation(wireTime, end, zone)
 	no, err3 := strconv.Atoi(room)
 	if err1 != nil || err2 != nil || err3 != nil {
 		return listed{}, false
@@ -247,8 +248,8 @@ func (s *Soak) clumsy(limited, ctx context.Context, dice *rand.Rand) {
 	c := s.newClient()
 	for limited.Err() == nil {
 		slot := s.wish(dice)
-		now := time.Now().In(seoul)
-		good := s.day(2).Add(9 * time.Hour)
+		mark := s.world.Mark(slot.Branch, time.Now())
+		good := s.day(slot.Branch, 2).Add(9 * time.Hour)
 		cases := []struct {
 			what       string
 			branch     string
@@ -260,7 +261,7 @@ func (s *Soak) clumsy(limited, ctx context.Context, dice *rand.Rand) {
 			{"over five hours", slot.Branch, slot.Room, good, good.Add(5*time.Hour + 10*time.Minute), 400},
 			{"an end before the start", slot.Branch, slot.Room, good.Add(time.Hour), good, 400},
 			{"an end at the start", slot.Branch, slot.Room, good, good, 400},
-			{"the past", slot.Branch, slot.Room, now.Truncate(10 * time.Minute).Add(-10 * time.Minute), now.Truncate(10 * time.Minute).Add(20 * time.Minute), 400},
+			{"the past", slot.Branch, slot.Room, mark.Add(-record.Margin), mark.Add(2 * record.Margin), 400},
 			{"beyond the horizon", slot.Branch, slot.Room, good.AddDate(0, 0, 70), good.AddDate(0, 0, 70).Add(time.Hour), 400},
 			{"an unknown room", slot.Branch, 99, good, good.Add(time.Hour), 404},
 			{"an unknown branch", "nowhere", slot.Room, good, good.Add(time.Hour), 404},

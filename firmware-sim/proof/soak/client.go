@@ -106,7 +106,7 @@ func (c *client) subscribe(ctx context.Context, replica int, path, requestID, ke
 	return told
 }
 
-// seoul is the time zone of all branches.
-var seoul = time.FixedZone("KST", 9*60*60)
+const wireTime = "200601021504"
 
-func wire(t time.Time) string { return t.In(seoul).Format("200601021504") }
+// wire returns a time that has the zone of its branch in the form of the interface.
+func wire(t time.Time) string { return t.Format(wireTime) }

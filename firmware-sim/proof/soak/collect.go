@@ -123,6 +123,10 @@ func (s *Soak) readPartner(ctx context.Context) (err error) {
 	}
 	s.record.Bookings, err = s.bookings()
 	s.record.Shared = s.partnerBranches()
+	s.record.Zones = make(map[string]string)
+	for _, b := range s.world.Branches {
+		s.record.Zones[b.Code] = b.Zone.String()
+	}
 	return err
 }
 

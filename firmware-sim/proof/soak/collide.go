@@ -24,7 +24,7 @@ func (s *Soak) probeSwitch(ctx context.Context) error {
 	for n := range rounds {
 		b := s.world.Branches[n%len(s.world.Branches)]
 		guest := s.newPurchase(s.dice("switch", n))
-		guest.slot = record.Slot{Branch: b.Code, Room: world.Spare, Start: s.day(days + 20).Add(time.Duration(n) * time.Hour)}
+		guest.slot = record.Slot{Branch: b.Code, Room: world.Spare, Start: s.day(b.Code, days+20).Add(time.Duration(n) * time.Hour)}
 		guest.slot.End = guest.slot.Start.Add(30 * time.Minute)
 		path := fmt.Sprintf("/admin/machines/%s/%d", b.Code, world.Spare)
 		set := func(at int, on bool) {
@@ -58,7 +58,7 @@ func (s *Soak) probeSwap(ctx context.Context) error {
 	}
 	for n := range rounds {
 		b := s.world.Branches[n%len(s.world.Branches)]
-		start := s.day(days + 30).Add(time.Duration(n) * time.Hour)
+		start := s.day(b.Code, days+30).Add(time.Duration(n) * time.Hour)
 		var pair [2]listed
 		for i, p := range []*purchase{one, two} {
 			slot := record.Slot{Branch: b.Code, Room: 1 + i, Start: start, End: start.Add(30 * time.Minute)}
@@ -102,7 +102,7 @@ func (p *purchase) registered(ctx context.Context, slot record.Slot) (listed, bo
 	}
 	r = p.ask(ctx, 1, http.MethodPost, "/admin/payment", map[string]any{"name": "손님", "notify": false})
 	p.op(record.Op{Kind: record.Keep, Owner: owner, Slot: slot}, r)
-	from := slot.Start.In(seoul)
+	from := slot.Start
 	r = p.ask(ctx, 0, http.MethodGet, fmt.Sprintf("/admin/reservations?branch=%s&base_date=%s&base_hour=%d", slot.Branch, from.Format("20060102"), from.Hour()), nil)
 	var list struct {
 		Paid []struct{ ID, Time string }

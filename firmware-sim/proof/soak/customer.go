@@ -63,20 +63,25 @@ func (s *Soak) wish(dice *rand.Rand) record.Slot {
 	if dice.IntN(2) == 0 {
 		n = dice.IntN(min(shared, len(branches)))
 	}
-	slot := record.Slot{Branch: branches[n].Code, Room: 1 + dice.IntN(world.Spare-1)}
+	return s.wishAt(branches[n].Code, dice)
+}
+
+func (s *Soak) wishAt(branch string, dice *rand.Rand) record.Slot {
+	slot := record.Slot{Branch: branch, Room: 1 + dice.IntN(world.Spare-1)}
 	if oneIn(dice, 4) {
-		slot.Start = time.Now().Truncate(record.Margin).Add(time.Duration(dice.IntN(2)) * record.Margin)
+		slot.Start = s.world.Mark(slot.Branch, time.Now()).Add(time.Duration(dice.IntN(2)) * record.Margin)
 	} else {
-		slot.Start = s.day(1 + dice.IntN(days)).Add(14*time.Hour + time.Duration(dice.IntN(30))*record.Margin)
+		slot.Start = s.day(slot.Branch, 1+dice.IntN(days)).Add(14*time.Hour + time.Duration(dice.IntN(30))*record.Margin)
 	}
 	slot.End = slot.Start.Add(time.Duration(1+dice.IntN(6)) * record.Margin)
 	return slot
 }
 
-// day returns midnight in Korea, the given number of days after the start of the soak.
-func (s *Soak) day(n int) time.Time {
-	y, m, d := s.began.In(seoul).Date()
-	return time.Date(y, m, d+n, 0, 0, 0, 0, seoul)
+// day returns midnight at a branch, the given number of days after the start of the soak.
+func (s *Soak) day(branch string, n int) time.Time {
+	began := s.world.In(branch, s.began)
+	y, m, d := began.Date()
+	return time.Date(y, m, d+n, 0, 0, 0, 0, began.Location())
 }
 
 func (p *purchase) anywhere() int { return p.dice.IntN(len(p.world.Replicas)) }
@@ -294,14 +299,14 @@ func (p *purchase) due(ctx context.Context) (time.Time, bool) {
 		}
 		return time.Time{}, false
 	}
-	due, err := time.ParseInLocation("2006-01-02T15:04:05", receipt.Due, seoul)
+	due, err := time.ParseInLocation("2006-01-02T15:04:05", receipt.Due, p.slot.Start.Location())
 	return due, err == nil
 }
 
 // callback sends a forged callback of the provider.
 func (p *purchase) callback(ctx context.Context, kind, secret, status string) {
 	r := p.ask(ctx, p.anywhere(), http.MethodPost, "/virtualaccount/webhook", map[string]any{
-		"createdAt": time.Now().In(seoul).Format(time.RFC3339Nano), "secret": secret, "status": status,
+		"createdAt": time.Now().Format(time.RFC3339Nano), "secret": secret, "status": status,
 		"transactionKey": uuid.NewString(), "orderId": p.order})
 	p.note(func(rec *record.Record) {
 		rec.Forged = append(rec.Forged, record.Forgery{Kind: kind, Order: p.order, At: r.call, Status: r.status})

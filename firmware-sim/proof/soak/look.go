@@ -21,7 +21,12 @@ type slots struct {
 func (c *client) look(ctx context.Context, slot record.Slot) {
 	at := int(slot.Start.Unix()/600+int64(slot.Room)) % len(c.world.Replicas)
 	v1 := slot.Start.Unix()/600%2 == 0
-	c.lookAt(ctx, at, slot.Branch, slot.Start.In(seoul).Truncate(time.Hour), 4, v1)
+	c.lookAt(ctx, at, slot.Branch, hourOf(slot.Start), 4, v1)
+}
+
+// hourOf returns the start of the hour by the clock of t's zone.
+func hourOf(t time.Time) time.Time {
+	return t.Add(-time.Duration(t.Minute()) * time.Minute).Truncate(time.Minute)
 }
 
 // lookAt reads the given number of hours of a branch from a replica; V1 always shows four.
@@ -40,13 +45,13 @@ func (c *client) lookAt(ctx context.Context, at int, branch string, from time.Ti
 		shown = *shown.Unavailable
 	}
 	l := record.Lookup{Branch: branch, From: from, Until: from.Add(time.Duration(hours) * time.Hour), Call: r.call, Return: r.ret, Replica: at, V1: v1,
-		Busy: byRoom(shown.Booking, shown.Paid), Margins: byRoom(shown.BookingMargin, shown.PaidMargin)}
+		Busy: byRoom(from.Location(), shown.Booking, shown.Paid), Margins: byRoom(from.Location(), shown.BookingMargin, shown.PaidMargin)}
 	c.note(func(rec *record.Record) { rec.Lookups = append(rec.Lookups, l) })
 	return r, true
 }
 
 // byRoom parses slots of the form {room}-{YYYYMMDDHHmm}.
-func byRoom(lists ...[]string) map[int][]time.Time {
+func byRoom(zone *time.Location, lists ...[]string) map[int][]time.Time {
 	rooms := map[int][]time.Time{}
 	for _, list := range lists {
 		for _, slot := range list {
@@ -55,7 +60,7 @@ func byRoom(lists ...[]string) map[int][]time.Time {
 			if err != nil {
 				continue
 			}
-			if at, err := time.ParseInLocation("200601021504", text, seoul); err == nil {
+			if at, err := time.ParseInLocation(wireTime, text, zone); err == nil {
 				rooms[room] = append(rooms[room], at)
 			}
 		}

@@ -13,13 +13,12 @@ import (
 // not asked.
 func (s *Soak) partner(ctx context.Context, dice *rand.Rand) {
 	for ctx.Err() == nil {
-		slot := s.wish(dice)
-		slot.Branch = s.partnerBranches()[dice.IntN(len(s.partnerBranches()))]
+		slot := s.wishAt(s.partnerBranches()[dice.IntN(len(s.partnerBranches()))], dice)
 		var booked struct {
 			ID string `json:"id"`
 		}
 		_, err := world.Ask(http.MethodPost, s.world.Sandbox+"/sandbox/channel/bookings", map[string]any{
-			"branch": slot.Branch, "room": slot.Room, "startDateTime": wire(slot.Start), "endDateTime": wire(slot.End), "name": "외부손님", "mobileNum": "01099998888"}, &booked)
+			"branch": slot.Branch, "room": slot.Room, "startDateTime": slot.Start.Format(time.RFC3339), "endDateTime": slot.End.Format(time.RFC3339), "name": "외부손님", "mobileNum": "01099998888"}, &booked)
 		if err == nil && oneIn(dice, 4) {
 			pause(ctx, between(dice, 0, 3*time.Second))
 			_, _ = world.Ask(http.MethodDelete, s.world.Sandbox+"/sandbox/channel/bookings/"+booked.ID, nil, nil) // if this fails, the booking stays

@@ -27,9 +27,9 @@ func (s *Soak) probeZones(ctx context.Context) error {
 	for _, b := range s.world.Branches {
 		for day := range days + 1 {
 			for _, path := range []string{
-				fmt.Sprintf("/reservations?branch=%s&base_date=%s&base_hour=22", b.Code, s.day(day).Format("20060102")),
-				fmt.Sprintf("/v2/branches/%s/reservations?date=%s&baseHour=0&hours=24", b.Code, s.day(day).Format(time.DateOnly)),
-				fmt.Sprintf("/v2/branches/%s/calendar?yearMonth=%s", b.Code, s.day(day).Format("2006-01")),
+				fmt.Sprintf("/reservations?branch=%s&base_date=%s&base_hour=22", b.Code, s.day(b.Code, day).Format("20060102")),
+				fmt.Sprintf("/v2/branches/%s/reservations?date=%s&baseHour=0&hours=24", b.Code, s.day(b.Code, day).Format(time.DateOnly)),
+				fmt.Sprintf("/v2/branches/%s/calendar?yearMonth=%s", b.Code, s.day(b.Code, day).Format("2006-01")),
 			} {
 				one, two := c.ask(ctx, 0, http.MethodGet, path, nil), c.ask(ctx, 1, http.MethodGet, path, nil)
 				twin := record.Twin{What: path, Same: one.status == http.StatusOK && one.text == two.text}
@@ -48,7 +48,7 @@ func (s *Soak) probeMidnight(ctx context.Context) error {
 	for _, b := range s.world.Branches {
 		for day := 1; day <= 2; day++ {
 			p := s.newPurchase(s.dice("midnight "+b.Code, day))
-			midnight := s.day(day + days)
+			midnight := s.day(b.Code, day+days)
 			p.slot = record.Slot{Branch: b.Code, Room: day, Start: midnight.Add(-20 * time.Minute), End: midnight.Add(30 * time.Minute)}
 			if !p.takeAt(ctx, day) {
 				continue
@@ -115,7 +115,7 @@ func (s *Soak) openStays(ctx context.Context, branches []world.Branch) (guests [
 	for at, b := range branches {
 		for room := world.Spare; room > 0; room-- {
 			p := s.newPurchase(s.dice("offline "+b.Code, room))
-			start := time.Now().Truncate(record.Margin)
+			start := s.world.Mark(b.Code, time.Now())
 			p.slot = record.Slot{Branch: b.Code, Room: room, Start: start, End: start.Add(3 * record.Margin)}
 			p.amount = world.Price(3 * record.Margin)
 			if !p.takeAt(ctx, at) {
@@ -145,7 +145,8 @@ func (s *Soak) probeStall(ctx context.Context) error {
 	var buying sync.WaitGroup
 	for n := range buyers {
 		p := s.newPurchase(s.dice("stall", n))
-		p.slot = record.Slot{Branch: s.world.Branches[n%len(s.world.Branches)].Code, Room: 1 + n%(world.Spare-1), Start: s.day(days + 3 + n).Add(9 * time.Hour)}
+		branch := s.world.Branches[n%len(s.world.Branches)].Code
+		p.slot = record.Slot{Branch: branch, Room: 1 + n%(world.Spare-1), Start: s.day(branch, days+3+n).Add(9 * time.Hour)}
 		p.slot.End = p.slot.Start.Add(time.Hour)
 		p.amount = world.Price(time.Hour)
 		buying.Go(func() {
