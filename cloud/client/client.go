@@ -62,7 +62,15 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	return fmt.Sprintf("yeolda: %d %s: %s (request %s)", e.HTTP, e.Type, e.Message, e.RequestID)
+	text := "yeolda: " + strconv.Itoa(e.HTTP)
+	if e.Type != "" {
+		text += " " + e.Type
+	}
+	text += ": " + e.Message
+	if e.RequestID != "" {
+		text += " (request " + e.RequestID + ")"
+	}
+	return text
 }
 
 // doer returns answers that are not a success as errors, and those that are not of a Yeolda service, such as the page of a proxy.

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -77,21 +80,36 @@ func outcome(stream []byte) (o DoorOutcome, err error) {
 	return o, nil
 }
 
-// followInterval is how often Follow asks for new events while there are none.
-const followInterval = time.Second
+const (
+	// followInterval is how often Follow asks for new events while there are none.
+	followInterval = time.Second
+	// maxFollowInterval bounds the time between its questions during an outage.
+	maxFollowInterval = 30 * time.Second
+)
 
 // Follow calls do with each event after a place, in order, until ctx ends or do returns an error. The place "0" is the oldest
-// event that is kept; to continue later, the caller stores the id of the last event.
+// event that is kept; to continue later, the caller stores the id of the last event. Follow waits for the end of an outage, except
+// before the first answer. It returns every other error of the service, such as a token that was revoked.
 func Follow(ctx context.Context, api *API, after string, do func(Event) error) error {
 	limit := 1000
+	wait, begun := followInterval, false
 	for {
 		page, err := api.ListEventsWithResponse(ctx, &ListEventsParams{After: &after, Limit: &limit})
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && begun && temporary(err):
+			if err := pause(ctx, max(wait, retryAfter(err))); err != nil {
+				return err
+			}
+			wait = min(2*wait, maxFollowInterval)
+			continue
+		case err != nil:
 			return err
-		}
-		if page.JSON200 == nil || page.JSON200.Data.Next == "" { // without the place, the next question would begin elsewhere
+		case page.JSON200 == nil || page.JSON200.Data.Next == "": // without the place, the next question would begin elsewhere
 			return errForeign
 		}
+		wait, begun = followInterval, true
 		for _, e := range page.JSON200.Data.Events {
 			if err := do(e); err != nil {
 				return err
@@ -102,10 +120,37 @@ func Follow(ctx context.Context, api *API, after string, do func(Event) error) e
 		if !waiting {
 			continue
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(followInterval):
+		if err := pause(ctx, followInterval); err != nil {
+			return err
 		}
+	}
+}
+
+// temporary reports whether a request failed for a reason that ends by itself: the network, a restart, or a limit.
+func temporary(err error) bool {
+	if rejected, answered := errors.AsType[*Error](err); answered {
+		return rejected.HTTP >= http.StatusInternalServerError || rejected.HTTP == http.StatusTooManyRequests
+	}
+	_, network := errors.AsType[net.Error](err)
+	return network || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// retryAfter returns how long the service asks to wait, or 0.
+func retryAfter(err error) time.Duration {
+	if rejected, answered := errors.AsType[*Error](err); answered {
+		return rejected.RetryAfter
+	}
+	return 0
+}
+
+// pause waits, or returns the error of ctx when it ends earlier.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
 	}
 }

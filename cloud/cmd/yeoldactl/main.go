@@ -1,13 +1,13 @@
 // Command yeoldactl works with a Yeolda service from a shell, through its HTTP interface and a token
 // (docs/specification.md, Tokens).
 //
-// Exit codes: 0 success, 1 failure (with one line on standard error; also a door that did not open), 2 wrong usage.
+// Exit codes: 0 success, 1 failure (with one line on standard error; also a door that did not open, and an interrupt of all commands but
+// events follow), 2 wrong usage.
 package main
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -84,11 +84,16 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) (code int) {
 	if err == nil {
 		err = parsed.Run(&program{ctx: ctx, api: api, out: out, json: given.JSON})
 	}
-	if err != nil && !errors.Is(err, context.Canceled) {
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil: // the result is not known
+		fmt.Fprintln(errOut, "yeoldactl: interrupted")
+		return exitFailed
+	default:
 		fmt.Fprintln(errOut, "yeoldactl:", strings.TrimPrefix(err.Error(), "yeolda: "))
 		return exitFailed
 	}
-	return 0
 }
 
 // printList prints data as JSON, or as a table with a row for each item.

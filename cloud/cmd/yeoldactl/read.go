@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/yeolda/yeolda/cloud/client"
@@ -60,7 +62,7 @@ func (c *reservationsShowCmd) Run(p *program) error {
 }
 
 type eventsCmd struct {
-	Follow eventsFollowCmd `cmd:"" help:"Print each event as it happens, until interrupted."`
+	Follow eventsFollowCmd `cmd:"" help:"Print each event as it happens, until interrupted. After the first answer it waits for the service during an outage."`
 }
 
 type eventsFollowCmd struct {
@@ -70,11 +72,15 @@ type eventsFollowCmd struct {
 // Run prints events: id, time, branch, type, subject and version, or a JSON object a line.
 func (c *eventsFollowCmd) Run(p *program) error {
 	encoder := json.NewEncoder(p.out)
-	return client.Follow(p.ctx, p.api, c.After, func(e client.Event) error {
+	err := client.Follow(p.ctx, p.api, c.After, func(e client.Event) error {
 		if p.json {
 			return encoder.Encode(e)
 		}
 		_, err := fmt.Fprintf(p.out, "%s %s %s %s %s %d\n", e.ID, e.At.Format("2006-01-02T15:04:05Z07:00"), text(e.Branch), e.Type, e.Subject, e.Version)
 		return err
 	})
+	if errors.Is(err, context.Canceled) { // the interrupt is how it ends
+		return nil
+	}
+	return err
 }
