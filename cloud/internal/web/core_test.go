@@ -218,14 +218,22 @@ func oracle(t *testing.T) any {
 		prices = append(prices, p)
 	}
 	var times []oracleTime
+	year := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, name := range []string{"Asia/Seoul", "UTC", "America/New_York", "Asia/Kolkata"} {
 		zone, err := time.LoadLocation(name)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
+		// Beside the changes of the clocks in New York, where no local time occurs twice.
+		instants := []time.Time{
+			time.Date(2026, 3, 8, 6, 30, 0, 0, time.UTC), time.Date(2026, 3, 8, 7, 30, 0, 0, time.UTC), time.Date(2026, 3, 8, 11, 30, 0, 0, time.UTC),
+			time.Date(2026, 11, 1, 4, 30, 0, 0, time.UTC), time.Date(2026, 11, 1, 7, 30, 0, 0, time.UTC), time.Date(2026, 11, 1, 9, 30, 0, 0, time.UTC),
+		}
 		for range 20 {
-			at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(random.IntN(365*24*60)) * time.Minute)
+			instants = append(instants, year.Add(time.Duration(random.IntN(365*24*60))*time.Minute))
+		}
+		for _, at := range instants {
 			times = append(times, oracleTime{name, at.UnixMilli(), at.In(zone).Format("200601021504"), at.In(zone).Format("2006-01-02T15:04:05")})
 		}
 	}

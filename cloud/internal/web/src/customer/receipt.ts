@@ -1,6 +1,6 @@
 // The receipt of a purchase. For a virtual account it shows where to transfer the money until the deposit has arrived.
 
-import { clockOf, type Minute, parseMinute, parseStoredEnd } from "../booking/time";
+import { clockOf, inZone, type Minute, parseMinute, parseStoredEnd } from "../booking/time";
 import { ApiError } from "../core/api";
 import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
@@ -337,12 +337,9 @@ export function dueOf({
   const local = r.virtualaccountDueDate;
   if (!local) return now();
   const asIfUtc = Date.parse(`${local}Z`);
-  const shown = new Date(
-    new Intl.DateTimeFormat("sv-SE", { timeZone: b.timeZone, dateStyle: "short", timeStyle: "medium" })
-      .format(asIfUtc)
-      .replace(" ", "T") + "Z",
-  ).getTime();
-  return asIfUtc - (shown - asIfUtc);
+  const ahead = (at: number) => (inZone(b.timeZone, at) - Math.floor(at / 60_000)) * 60_000;
+  const near = asIfUtc - ahead(asIfUtc);
+  return asIfUtc - ahead(near); // the clocks may change between near and asIfUtc
 }
 
 const canceled = (): Child =>
