@@ -62,11 +62,12 @@ func startProgram(t *testing.T, b *brokertest.Broker, program, settings string) 
 		"--credentials", filepath.Join(dir, "credentials")), t: t, manager: manager}
 	p.Env = append(os.Environ(), "NOTIFY_SOCKET="+socket)
 	p.Stdout, p.Stderr = t.Output(), t.Output()
+	began := time.Now()
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.end(syscall.SIGKILL) })
-	for p.status.State != protocol.Online {
+	for p.status.State != protocol.Online || p.status.StartedAt.Before(began) { // a program that ended before may have sent one that waits
 		p.status = brokertest.Await[protocol.Status](b)
 	}
 	return p
