@@ -30,12 +30,16 @@ func New(address, token string) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := []ClientOption{WithHTTPClient(&doer{http.Client{Jar: jar, Timeout: requestTimeout}})}
+	options := []ClientOption{WithHTTPClient(&doer{http.Client{Jar: jar, Timeout: requestTimeout, CheckRedirect: stay}})}
 	if token != "" {
 		options = append(options, WithRequestEditorFn(header("Authorization", "Bearer "+token)))
 	}
 	return NewClientWithResponses(strings.TrimSuffix(address, "/")+"/api", options...)
 }
+
+// stay follows no redirect, such as that of a proxy from http to https: HTTP clients repeat a POST, PUT or DELETE there as a GET, which changes
+// nothing and succeeds.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // IdempotencyKey makes a POST safe to repeat: for 24 hours the service answers a repetition with the same key as it answered
 // the first request.
@@ -100,6 +104,9 @@ func (d *doer) Do(r *http.Request) (*http.Response, error) {
 	}
 	if json.Unmarshal(body, rejected) != nil || rejected.Message == "" { // from a proxy
 		rejected.Message = http.StatusText(answer.StatusCode)
+	}
+	if to, err := answer.Location(); err == nil && answer.StatusCode/100 == 3 {
+		rejected.Message = "the service has moved to " + to.Scheme + "://" + to.Host // the rest may contain a key
 	}
 	return nil, rejected
 }

@@ -39,28 +39,31 @@ func OpenDoor(ctx context.Context, api *API, press UnlockRequest) (DoorOutcome, 
 	return outcome(result.Body)
 }
 
-// OpenDoorAsStaff opens the door of a room, or the front doors if room is empty, with a token of the scope doors.
-func OpenDoorAsStaff(ctx context.Context, api *API, branch, room string) (DoorOutcome, error) {
-	var request string
-	if room == "" {
-		accepted, err := api.AdminUnlockFrontWithResponse(ctx, branch, "front")
-		if err != nil {
-			return DoorOutcome{}, err
-		}
-		if accepted.JSON200 == nil {
-			return DoorOutcome{}, errForeign
-		}
-		request = accepted.JSON200.Data.RequestID
-	} else {
-		accepted, err := api.AdminUnlockRoomWithResponse(ctx, branch, "room", room)
-		if err != nil {
-			return DoorOutcome{}, err
-		}
-		if accepted.JSON200 == nil {
-			return DoorOutcome{}, errForeign
-		}
-		request = accepted.JSON200.Data.RequestID
+// OpenFrontAsStaff opens the front doors of a branch with a token of the scope doors.
+func OpenFrontAsStaff(ctx context.Context, api *API, branch string) (DoorOutcome, error) {
+	accepted, err := api.AdminUnlockFrontWithResponse(ctx, branch, "front")
+	if err != nil {
+		return DoorOutcome{}, err
 	}
+	if accepted.JSON200 == nil {
+		return DoorOutcome{}, errForeign
+	}
+	return awaitAsStaff(ctx, api, accepted.JSON200.Data.RequestID)
+}
+
+// OpenRoomAsStaff opens the door of a room with a token of the scope doors.
+func OpenRoomAsStaff(ctx context.Context, api *API, branch, room string) (DoorOutcome, error) {
+	accepted, err := api.AdminUnlockRoomWithResponse(ctx, branch, "room", room)
+	if err != nil {
+		return DoorOutcome{}, err
+	}
+	if accepted.JSON200 == nil {
+		return DoorOutcome{}, errForeign
+	}
+	return awaitAsStaff(ctx, api, accepted.JSON200.Data.RequestID)
+}
+
+func awaitAsStaff(ctx context.Context, api *API, request string) (DoorOutcome, error) {
 	result, err := api.AdminAwaitDoorWithResponse(ctx, &AdminAwaitDoorParams{RequestID: request})
 	if err != nil {
 		return DoorOutcome{}, err

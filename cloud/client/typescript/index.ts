@@ -31,7 +31,10 @@ export class YeoldaError extends Error {
  * works without. The client keeps cookies, so one client is one guest: it holds at most one room at a time.
  */
 export function yeolda(address: string, token = "") {
-  const api = createClient<paths>({ baseUrl: `${address.replace(/\/+$/, "")}/api` });
+  const api = createClient<paths>({
+    baseUrl: `${address.replace(/\/+$/, "")}/api`,
+    redirect: "manual", // fetch repeats a POST, PUT or DELETE as a GET, which changes nothing and succeeds
+  });
   const cookies = new Map<string, string>();
   api.use({
     onRequest({ request }) {
@@ -59,10 +62,15 @@ export function yeolda(address: string, token = "") {
       request.signal.throwIfAborted(); // the caller wants no answer, not even its status
       const { errorType, message, errorCode, data = null } = (body ?? {}) as Record<string, unknown>;
       const wait = response.headers.get("Retry-After");
+      const moved = response.headers.get("Location");
+      const reason =
+        moved && URL.canParse(moved, request.url)
+          ? `the service has moved to ${new URL(moved, request.url).origin}` // the rest may contain a key
+          : response.statusText;
       throw new YeoldaError(
         response.status,
         text(errorType) ?? "",
-        text(message) ?? response.statusText,
+        text(message) ?? reason,
         response.headers.get("X-Request-Id"),
         text(errorCode),
         data,

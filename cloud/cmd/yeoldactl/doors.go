@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/yeolda/yeolda/cloud/client"
@@ -27,13 +28,21 @@ func (c *doorsListCmd) Run(p *program) error {
 }
 
 type doorsOpenCmd struct {
-	Branch string `arg:"" help:"Code of the branch."`
-	Room   string `arg:"" optional:"" help:"Number of the room. Without it, the front doors open."`
+	Branch string  `arg:"" help:"Code of the branch."`
+	Room   *string `arg:"" optional:"" help:"Number of the room. Without it, the front doors open."`
+}
+
+// Validate rejects an empty room: a variable of a script that has no value must not open the front doors.
+func (c *doorsOpenCmd) Validate() error {
+	if c.Room != nil && *c.Room == "" {
+		return errors.New("the room has no number; leave it out to open the front doors")
+	}
+	return nil
 }
 
 // Run opens a door and waits for the result.
 func (c *doorsOpenCmd) Run(p *program) error {
-	outcome, err := client.OpenDoorAsStaff(p.ctx, p.api, c.Branch, c.Room)
+	outcome, err := c.open(p)
 	if err != nil {
 		return err
 	}
@@ -52,4 +61,11 @@ func (c *doorsOpenCmd) Run(p *program) error {
 		fmt.Fprintf(p.out, "%s opened\n", text(outcome.Device))
 	}
 	return nil
+}
+
+func (c *doorsOpenCmd) open(p *program) (client.DoorOutcome, error) {
+	if c.Room == nil {
+		return client.OpenFrontAsStaff(p.ctx, p.api, c.Branch)
+	}
+	return client.OpenRoomAsStaff(p.ctx, p.api, c.Branch, *c.Room)
 }

@@ -147,6 +147,33 @@ func TestCommands(t *testing.T) {
 	})
 }
 
+// TestRedirectChangesNothing uses the address of a proxy that redirects to the service. HTTP clients repeat a POST, PUT or DELETE as a GET, which
+// would look like success.
+func TestRedirectChangesNothing(t *testing.T) {
+	t.Parallel()
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s %s was sent to the other address", r.Method, r.URL)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"data": {"webhooks": []}}`))
+	}))
+	t.Cleanup(service.Close)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, service.URL+r.URL.RequestURI(), http.StatusMovedPermanently)
+	}))
+	t.Cleanup(proxy.Close)
+	s := shell{T: t, url: proxy.URL, token: "secret"}
+	s.fails(1, `301: the service has moved to `+regexp.QuoteMeta(service.URL), "webhooks", "add", "https://receiver.example/")
+	s.fails(1, `301: the service has moved to `, "webhooks", "list")
+}
+
+// TestEmptyRoom checks that a variable without a value in a script does not open the front doors.
+func TestEmptyRoom(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s was sent", r.Method, r.URL) }))
+	t.Cleanup(server.Close)
+	shell{T: t, url: server.URL, token: "secret"}.fails(exitUsage, `the room has no number`, "doors", "open", "gangnam", "")
+}
+
 // defect is a writer with a defect.
 type defect struct{}
 

@@ -311,7 +311,7 @@ func (w *writer) partner(context.Context) error {
 }
 
 func (w *writer) open(ctx context.Context) error {
-	_, err := client.OpenDoorAsStaff(ctx, w.staff, "gangnam", strconv.Itoa(1+w.random.IntN(6)))
+	_, err := client.OpenRoomAsStaff(ctx, w.staff, "gangnam", strconv.Itoa(1+w.random.IntN(6)))
 	return err
 }
 
