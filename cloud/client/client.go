@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/http/cookiejar"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,15 +87,14 @@ func (d *doer) Do(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")) // an invalid one is none
-	foreign := answer.StatusCode != http.StatusNoContent && (kind == "" || kind == "text/html" || kind == "text/plain")
-	if answer.StatusCode/100 == 2 && !foreign {
+	if answer.StatusCode/100 == 2 {
+		if err := checkSuccess(answer); err != nil {
+			_ = answer.Body.Close()
+			return nil, err
+		}
 		return answer, nil
 	}
 	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode/100 == 2 {
-		return nil, fmt.Errorf("the answer of %s is of type %q: it is not a Yeolda service", r.URL.Host, kind)
-	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxErrorBody))
 	if err != nil {
 		return nil, err
@@ -109,4 +110,35 @@ func (d *doer) Do(r *http.Request) (*http.Response, error) {
 		rejected.Message = "the service has moved to " + to.Scheme + "://" + to.Host // the rest may contain a key
 	}
 	return nil, rejected
+}
+
+// files are the types of answers that are not JSON: streams, tables and the description of the interface.
+var files = []string{"text/event-stream", "text/csv", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "application/yaml"}
+
+// checkSuccess returns an error if a success is not one of a Yeolda service: a proxy, the login page of a network or another service also answer
+// with 200, and then nothing was done. It reads a body of JSON and puts it back.
+func checkSuccess(answer *http.Response) error {
+	host := answer.Request.URL.Host
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")) // an invalid one is none
+	switch {
+	case answer.StatusCode == http.StatusNoContent && strings.HasSuffix(answer.Request.URL.Path, "/subscribe"): // the result was received before
+		return nil
+	case answer.StatusCode != http.StatusOK:
+		return fmt.Errorf("the answer of %s has status %d: it is not a Yeolda service", host, answer.StatusCode)
+	case slices.Contains(files, kind):
+		return nil
+	case kind != "application/json":
+		return fmt.Errorf("the answer of %s is of type %q: it is not a Yeolda service", host, kind)
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	var envelope struct{ Status string }
+	if json.Unmarshal(body, &envelope) != nil || envelope.Status != "success" {
+		return fmt.Errorf("the answer of %s has no envelope: it is not a Yeolda service", host)
+	}
+	_ = answer.Body.Close()
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
 }

@@ -51,11 +51,11 @@ export function yeolda(address: string, token = "") {
         else cookies.delete(name); // its hold or session is over
       }
       if (response.ok) {
-        const [type] = (response.headers.get("Content-Type") ?? "").split(";");
-        if (response.status !== 204 && ["", "text/html", "text/plain"].includes(type.trim().toLowerCase()))
-          throw new Error(
-            `the answer of ${new URL(request.url).host} is of type "${type}": it is not a Yeolda service`,
-          );
+        const [type = ""] = (response.headers.get("Content-Type") ?? "").split(";");
+        const foreign = await problemOf(response, type.trim().toLowerCase());
+        request.signal.throwIfAborted();
+        if (foreign)
+          throw new Error(`the answer of ${new URL(request.url).host} ${foreign}: it is not a Yeolda service`);
         return;
       }
       const body: unknown = await response.json().catch(() => null); // of a proxy
@@ -79,6 +79,29 @@ export function yeolda(address: string, token = "") {
     },
   });
   return api;
+}
+
+/** The types of answers that are not JSON: streams, tables and the description of the interface. */
+const files = [
+  "text/event-stream",
+  "text/csv",
+  "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+  "application/yaml",
+];
+
+/**
+ * Returns why a success is not one of a Yeolda service, or null. A proxy, the login page of a network or another service also answer
+ * with 200, and then nothing was done.
+ */
+async function problemOf(response: Response, type: string): Promise<string | null> {
+  if (response.status === 204) return null;
+  if (files.includes(type)) return null;
+  if (type !== "application/json") return `is of type "${type}"`;
+  const body: unknown = await response
+    .clone()
+    .json()
+    .catch(() => null);
+  return (body as Record<string, unknown> | null)?.status === "success" ? null : "has no envelope";
 }
 
 /** Returns the data of an answer: `await dataOf(api.GET("/v2/hold"))`. Throws an Error if the answer has no envelope, such as a file. */

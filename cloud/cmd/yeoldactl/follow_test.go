@@ -21,7 +21,7 @@ func TestFollowWaitsForTheService(t *testing.T) {
 		switch n := asked.Add(1); n {
 		case 1, 5:
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"data": {"events": [{"id": "%d", "at": "2026-11-29T00:00:00Z", "type": "room.changed", "branch": "gangnam", "subject": "room:1", "version": 1}], "next": "%d"}}`, n, n)
+			fmt.Fprintf(w, `{"status": "success", "data": {"events": [{"id": "%d", "at": "2026-11-29T00:00:00Z", "type": "room.changed", "branch": "gangnam", "subject": "room:1", "version": 1}], "next": "%d"}}`, n, n)
 		case 2:
 			panic(http.ErrAbortHandler) // the connection ends
 		case 3:
@@ -64,7 +64,7 @@ func TestFollowEndsDuringAnOutage(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"data": {"events": [], "next": "7"}}`)
+		fmt.Fprint(w, `{"status": "success", "data": {"events": [], "next": "7"}}`)
 	}))
 	t.Cleanup(server.Close)
 	ended := make(chan int, 1)

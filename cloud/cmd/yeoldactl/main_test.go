@@ -187,13 +187,30 @@ func TestPanicIsAFailure(t *testing.T) {
 	}
 }
 
-// TestOtherServer checks that the page of another server is an error, and not an empty list.
+// TestOtherServer checks that the answer of another server is an error in one line, and neither an empty list nor success.
 func TestOtherServer(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>hello</html>")) }))
-	t.Cleanup(server.Close)
-	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"--url", server.URL, "branches"}, &stdout, &stderr)
-	if code != exitFailed || !strings.Contains(stderr.String(), "not a Yeolda service") || strings.Contains(stderr.String(), "goroutine") {
-		t.Errorf("got exit code %d and %q, want %d and that it is another service", code, stderr.String(), exitFailed)
+	t.Parallel()
+	for _, a := range []struct {
+		status     int
+		kind, body string
+	}{
+		{200, "text/html", "<html>hello</html>"},
+		{200, "application/xhtml+xml", "<html/>"},
+		{200, "application/json", `{"status":"ok"}`},
+		{200, "application/json", `{"status":"error","message":"x"}`},
+		{200, "application/json", "null"},
+		{202, "application/json", `{"status":"success","data":null}`},
+		{204, "", ""},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", a.kind)
+			w.WriteHeader(a.status)
+			_, _ = w.Write([]byte(a.body))
+		}))
+		t.Cleanup(server.Close)
+		s := shell{T: t, url: server.URL, token: "secret"}
+		for _, command := range [][]string{{"branches"}, {"reservations", "show", "1"}, {"webhooks", "add", "https://receiver.example/"}, {"webhooks", "remove", "1"}, {"doors", "list", "gangnam"}, {"doors", "open", "gangnam"}} {
+			s.fails(exitFailed, "not a Yeolda service", command...)
+		}
 	}
 }

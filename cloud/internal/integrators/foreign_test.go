@@ -30,12 +30,15 @@ var foreign = []struct {
 	{name: "login-page", status: 200, kind: "text/html", body: "<html>", want: `failed, is of type "text/html": it is not a Yeolda service`},
 	{name: "nothing", status: 200, want: `failed, is of type "": it is not a Yeolda service`},
 	{name: "no-content", status: 204, want: "failed, has no data"},
-	{name: "success-null", status: 200, kind: "application/json", body: "null", want: "failed, has no data"},
+	{name: "success-null", status: 200, kind: "application/json", body: "null", want: "failed, has no envelope: it is not a Yeolda service"},
+	{name: "other-service", status: 200, kind: "application/json", body: `{"status":"ok"}`, want: "failed, has no envelope: it is not a Yeolda service"},
+	{name: "error-as-success", status: 200, kind: "application/json", body: `{"status":"error"}`, want: "failed, has no envelope: it is not a Yeolda service"},
+	{name: "torn", status: 200, kind: "application/json", body: `{"status":"success","data`, want: "failed, has no envelope: it is not a Yeolda service"},
 	{name: "table", status: 200, kind: "text/csv", body: `"id,amount"`, want: "failed, has no data"},
-	{name: "cookie", status: 200, kind: "application/json", body: `{"data":"kept"}`, header: http.Header{"Set-Cookie": {"nameless", "=x", "route=7; Path=/"}}, want: `data "kept"`},
+	{name: "cookie", status: 200, kind: "application/json", body: `{"status":"success","data":"kept"}`, header: http.Header{"Set-Cookie": {"nameless", "=x", "route=7; Path=/"}}, want: `data "kept"`},
 	{name: "moved", status: 301, header: http.Header{"Location": {"https://yeolda.example/api/v2/hold?key=secret"}}, want: `rejected 301 "" "the service has moved to https://yeolda.example" null null`},
 	{name: "moved-nowhere", status: 302, want: `rejected 302 "" "Found" null null`},
-	{name: "transformed", status: 203, kind: "application/json", body: `{"data":"kept"}`, want: `data "kept"`},
+	{name: "transformed", status: 203, kind: "application/json", body: `{"status":"success","data":"kept"}`, want: `data "kept"`},
 }
 
 // serveForeign answers as the header X-Case says. The case "hang" sends the beginning of an error, and nothing after it.
