@@ -21,13 +21,17 @@ type Interval struct {
 // ten-minute mark in the branch's zone, ErrEndBeforeStart if the interval is empty or negative, and ErrTooLong if it
 // exceeds [MaxLength] (docs/specification.md, Time 3).
 func NewInterval(start, end time.Time, zone *time.Location) (Interval, error) {
+	return newInterval(start, end, zone, MaxLength)
+}
+
+func newInterval(start, end time.Time, zone *time.Location, longest time.Duration) (Interval, error) {
 	i := Interval{Start: start, End: end}
 	switch {
 	case !onGrid(start, zone) || !onGrid(end, zone):
 		return Interval{}, ErrOffGrid
 	case i.Length() <= 0:
 		return Interval{}, ErrEndBeforeStart
-	case i.Length() > MaxLength:
+	case i.Length() > longest:
 		return Interval{}, ErrTooLong
 	}
 	return i, nil
@@ -65,6 +69,11 @@ func (i Interval) Contains(t time.Time) bool {
 // Overlaps reports whether two intervals share any time. Adjacent intervals do not overlap.
 func (i Interval) Overlaps(other Interval) bool {
 	return i.Start.Before(other.End) && other.Start.Before(i.End)
+}
+
+// Equal reports whether both intervals have the same bounds.
+func (i Interval) Equal(other Interval) bool {
+	return i.Start.Equal(other.Start) && i.End.Equal(other.End)
 }
 
 // Slots returns the starts of the slots the interval covers: S, S+10, ..., E-10.
@@ -132,6 +141,11 @@ type LocalInterval struct {
 // twice, the second moment is meant once the slot of the first is over; of an end, the first moment after the start.
 // ErrNoLocalTime: the clock of the zone skips one of the times.
 func (l LocalInterval) In(zone *time.Location, now time.Time) (Interval, error) {
+	return l.UpTo(MaxLength, zone, now)
+}
+
+// UpTo is In for a stay that may be longer than a reservation, such as that of a partner's guest. ErrTooLong: it exceeds longest.
+func (l LocalInterval) UpTo(longest time.Duration, zone *time.Location, now time.Time) (Interval, error) {
 	start, err := ReadClock(l.Start, zone, now.Add(-SlotLength))
 	if err != nil {
 		return Interval{}, err
@@ -140,5 +154,5 @@ func (l LocalInterval) In(zone *time.Location, now time.Time) (Interval, error) 
 	if err != nil {
 		return Interval{}, err
 	}
-	return NewInterval(start, end, zone)
+	return newInterval(start, end, zone, longest)
 }

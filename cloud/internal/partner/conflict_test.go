@@ -89,12 +89,12 @@ func TestBookingOfDaysOccupiesTheRoom(t *testing.T) {
 		taken("within the booking", hours, true)
 	}
 	c.read(t, days(10)) // moved
-	c.want(t, "CONFIRMED DONE", "2", "0")
+	c.want(t, "CONFIRMED DONE", "1", "0")
 	taken("within the new time", 50, true)
 	taken("the time that it left", 2, false)
 	c.read(t) // missing twice: canceled
 	c.read(t)
-	c.want(t, "CANCELLED CANCELED", "2", "0")
+	c.want(t, "CANCELLED CANCELED", "1", "0")
 	taken("the time of a canceled booking", 30, false)
 	if rows := c.one(t, `select count(*)::text from reservation where source = 'PARTNER' and state = 'DONE'`); rows != "0" {
 		t.Errorf("%s parts of a canceled booking remain", rows)

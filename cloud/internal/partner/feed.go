@@ -78,11 +78,13 @@ func (s *Service) importCalendar(ctx context.Context, listing postgres.Listing) 
 	if plan.Suspicious || len(pulled.Problems) > 0 {
 		s.Log.ErrorContext(ctx, "calendar is unreliable", "listing", listing.ID, "suspicious", plan.Suspicious, "problems", pulled.Problems)
 	}
-	if err := s.carryOut(ctx, listing, plan, byID); err != nil {
-		return err
-	}
+	failed, failure := s.carryOut(ctx, listing, plan, byID)
 	if err := postgres.CountMissed(ctx, s.DB.Pool, listing.ID, plan.Seen, plan.Miss, now); err != nil {
 		return err
+	}
+	if failure != nil { // without the place in the calendar, the next reading tries them again
+		s.Log.ErrorContext(ctx, "bookings of a calendar were not imported", "listing", listing.ID, "bookings", failed, "error", failure)
+		return postgres.EndFetch(ctx, s.DB.Pool, listing.ID, postgres.Fetch{Unreliable: fmt.Sprintf("%d bookings could not be imported", failed)}, now)
 	}
 	read := postgres.Fetch{ETag: plan.Cursor.ETag, Since: plan.Cursor.LastModified, Unreliable: unreliable(pulled, plan)}
 	return postgres.EndFetch(ctx, s.DB.Pool, listing.ID, read, now)
@@ -99,30 +101,30 @@ func unreliable(pulled channel.Pulled, plan channel.Plan) string {
 	return ""
 }
 
-// carryOut applies the changes, those that free a time before those that occupy one.
-func (s *Service) carryOut(ctx context.Context, listing postgres.Listing, plan channel.Plan, known map[string]postgres.PartnerBooking) error {
+// carryOut applies the changes, those that free a time before those that occupy one. It returns the number of bookings that failed, each of
+// which leaves the others alone, with the last reason.
+func (s *Service) carryOut(ctx context.Context, listing postgres.Listing, plan channel.Plan, known map[string]postgres.PartnerBooking) (failed int, failure error) {
+	take := func(b channel.Booking) {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := s.takeSold(ctx, listing, b); err != nil {
+			failed, failure = failed+1, fmt.Errorf("booking %s: %w", b.ExternalID, err)
+		}
+	}
 	for _, id := range plan.Cancel {
 		b := known[id]
-		if err := s.takeSold(ctx, listing, channel.Booking{ExternalID: id, Start: b.Start, End: b.End, Seq: b.Seq, Cancelled: true}); err != nil {
-			return err
-		}
+		take(channel.Booking{ExternalID: id, Start: b.Start, End: b.End, Seq: b.Seq, Cancelled: true})
 	}
 	for _, b := range append(plan.Change, plan.Add...) {
-		if err := s.takeSold(ctx, listing, b); err != nil {
-			return err
-		}
+		take(b)
 	}
 	for _, id := range plan.Seen {
-		b := known[id]
-		if b.Status != reserve.PartnerConflict {
-			continue
-		}
-		// The conflicting reservation may have ended.
-		if err := s.takeSold(ctx, listing, channel.Booking{ExternalID: id, Start: b.Start, End: b.End, Seq: b.Seq}); err != nil {
-			return err
+		if b := known[id]; b.Status == reserve.PartnerConflict { // the conflicting reservation may have ended
+			take(channel.Booking{ExternalID: id, Start: b.Start, End: b.End, Seq: b.Seq})
 		}
 	}
-	return nil
+	return failed, failure
 }
 
 // takeSold imports a booking that the partner has already sold. A conflict is stored and reported, and is not an
@@ -161,8 +163,12 @@ func (s *Service) Calendar(ctx context.Context, listing postgres.Listing) (chann
 		return channel.Calendar{}, err
 	}
 	for _, b := range times {
+		id := itoa(int(b.ID))
+		if b.Part { // it follows the partner's own times, too, so other times are another entry
+			id += "-" + b.Start.UTC().Format("200601021504") + "-" + b.End.UTC().Format("200601021504")
+		}
 		calendar.Busy = append(calendar.Busy, channel.Busy{
-			ID: itoa(int(b.ID)), Start: b.Start.Add(-b.Margin), End: b.End.Add(b.Margin), Modified: b.ModifiedAt, Sequence: int64(b.Version),
+			ID: id, Start: b.Start.Add(-b.Margin), End: b.End.Add(b.Margin), Modified: b.ModifiedAt, Sequence: int64(b.Version),
 		})
 	}
 	closed := append(branch.Schedule.ClosedSlots(span, branch.Zone), branch.Schedule.BreakSlots(span, branch.Zone)...)

@@ -158,6 +158,17 @@ func LockPartnerBooking(ctx context.Context, tx pgx.Tx, partner, externalID stri
 	return b, err
 }
 
+// PartnerRoom returns the room of the stay of a booking, or 0 if there is none.
+func PartnerRoom(ctx context.Context, q Querier, partner, externalID string) (room booking.RoomID, err error) {
+	err = q.QueryRow(ctx, `
+		select r.room_id from partner_booking b join reservation r on r.id = b.reservation_id where b.partner = $1 and b.external_id = $2`,
+		partner, externalID).Scan(&room)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return room, err
+}
+
 // PartnerBookings returns the live bookings of a listing that have not ended.
 func PartnerBookings(ctx context.Context, q Querier, listing int, now time.Time) ([]PartnerBooking, error) {
 	rows, err := q.Query(ctx, selectPartnerBooking+`where listing_id = $1 and status <> 'CANCELLED' and end_at > $2`, listing, now)
@@ -194,6 +205,7 @@ type PartnerReservation struct {
 	booking.Interval
 	State        booking.State         // Done, or Conflict if the time is taken
 	Extends      booking.ReservationID // of a further part of a booking that is longer than a reservation: the first one
+	Vacant       bool                  // it occupies nothing until MoveStay moves it with its stay
 	Partner      string
 	Name, Mobile string
 	Key          NewKey // zero for Conflict and for further parts
@@ -205,9 +217,9 @@ func InsertPartnerReservation(ctx context.Context, tx pgx.Tx, r PartnerReservati
 	err = tx.QueryRow(ctx, `
 		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, name, mobile, mobile_key,
 		                         amount, paid_at, created_by, extends)
-		values ($1, $2, $3, 'PARTNER', $4, $5, tstzrange($4, $5), $6, $7, $8, 0, $9, $10, nullif($11::bigint, 0)) returning id`,
+		values ($1, $2, $3, 'PARTNER', $4, $5, case when $12 then 'empty' else tstzrange($4, $5) end, $6, $7, $8, 0, $9, $10, nullif($11::bigint, 0)) returning id`,
 		r.Branch, r.Room, r.State, r.Start, r.End, null(r.Name), null(r.Mobile),
-		null(booking.NormalizePhone(r.Mobile)), now, r.Partner, r.Extends).Scan(&id)
+		null(booking.NormalizePhone(r.Mobile)), now, r.Partner, r.Extends, r.Vacant).Scan(&id)
 	if err != nil || r.State != booking.Done {
 		return id, err
 	}
@@ -363,22 +375,30 @@ func RetryBlock(ctx context.Context, q Querier, b Block, problem string, next ti
 type BusyTime struct {
 	ID booking.ReservationID
 	booking.Interval
+	Part       bool          // of the time of a booking of the partner
 	Margin     time.Duration // for which the room stays empty after it
 	ModifiedAt time.Time
 	Version    int
 }
 
-// BusyTimes returns the occupied times of a room within a span, in order, without the partner's own bookings.
+// BusyTimes returns the occupied times of a room within a span, in order, without those that the partner itself has sold: its booking of
+// this room, at the times that it reported. Staff may have moved a guest to another room, or given the guest more time.
 func BusyTimes(ctx context.Context, q Querier, room booking.RoomID, span booking.Interval, partner string, now time.Time) ([]BusyTime, error) {
 	rows, err := q.Query(ctx, `
-		select id, start_at, end_at, make_interval(mins => turnover_minutes), updated_at, version from reservation
-		where room_id = $1 and occupied && tstzrange($2, $3) and `+liveStates+` and (state <> 'HOLD' or expires_at > $5)
-		  and not (source = 'PARTNER' and created_by = $4) order by start_at`, room, span.Start, span.End, partner, now)
+		select r.id, lower(part), upper(part), part <> tstzrange(r.start_at, r.end_at), make_interval(mins => r.turnover_minutes), r.updated_at, r.version
+		from reservation r left join (
+			select b.reservation_id, tstzmultirange(tstzrange(b.start_at, b.end_at)) as sold
+			from partner_booking b join channel_listing l on l.id = b.listing_id
+			where b.partner = $4 and b.status <> 'CANCELLED' and l.room_id = $1
+		) own on own.reservation_id = coalesce(r.extends, r.id) and r.source = 'PARTNER' and r.created_by = $4,
+		unnest(tstzmultirange(tstzrange(r.start_at, r.end_at)) - coalesce(own.sold, '{}')) part
+		where r.room_id = $1 and r.occupied && tstzrange($2, $3) and r.`+liveStates+` and (r.state <> 'HOLD' or r.expires_at > $5)
+		order by r.start_at, part`, room, span.Start, span.End, partner, now)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (b BusyTime, err error) {
-		err = row.Scan(&b.ID, &b.Start, &b.End, &b.Margin, &b.ModifiedAt, &b.Version)
+		err = row.Scan(&b.ID, &b.Start, &b.End, &b.Part, &b.Margin, &b.ModifiedAt, &b.Version)
 		return b, err
 	})
 }

@@ -64,6 +64,9 @@ func MoveStay(ctx context.Context, tx pgx.Tx, stay []booking.Reservation, room b
 	batch := &pgx.Batch{}
 	for i, r := range stay {
 		ids[i], start[i], end[i] = r.ID, to[i].Start, to[i].End
+		if i > 0 && r.Room == room.ID && r.Interval.Equal(to[i]) {
+			continue // an extension that stays where it is
+		}
 		batch.Queue(`
 			insert into reservation_move (reservation_id, moved_by, reason, from_room, from_start, from_end, to_room, to_start, to_end)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
@@ -79,6 +82,12 @@ func MoveStay(ctx context.Context, tx pgx.Tx, stay []booking.Reservation, room b
 		from unnest($1::bigint[], $3::timestamptz[], $4::timestamptz[]) as p (id, start_at, end_at)
 		where r.id = p.id`, ids, room.ID, start, end)
 	return tx.SendBatch(ctx, batch).Close()
+}
+
+// Vacate makes reservations of a stay occupy nothing. The caller ends them in the same transaction.
+func Vacate(ctx context.Context, tx pgx.Tx, ids ...booking.ReservationID) error {
+	_, err := tx.Exec(ctx, `update reservation set occupied = 'empty' where id = any($1)`, ids)
+	return err
 }
 
 // LockExchanges returns the unpaid reservations that are to replace a reservation, and locks their rows. The caller holds the

@@ -52,8 +52,9 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 	if !req.By.Reaches(branch.Code) {
 		return account.ErrBranchForbidden
 	}
-	// A stay that has begun may keep its start.
-	times, err := req.Times.In(branch.Zone, earlier(s.now(), found.Start))
+	// A stay that has begun may keep its start, and that of a partner's guest its length.
+	longest := max(booking.MaxLength, found.Stay().Length())
+	times, err := req.Times.UpTo(longest, branch.Zone, earlier(s.now(), found.Start))
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 		}
 		c, to := s.change(ctx, tx, r, now), stay.at(room, times)
 		if !req.WholeStay {
-			if to, err = stay.following(to); err != nil {
+			if to, err = stay.following(to, longest); err != nil {
 				return err
 			}
 		}
@@ -117,12 +118,13 @@ func (s stay) at(room booking.Room, times booking.Interval) target {
 }
 
 // following returns the target of a stay whose own reservation has the times of a target and whose extensions follow it.
-func (s stay) following(own target) (target, error) {
+// booking.ErrTooLong: together they exceed longest.
+func (s stay) following(own target, longest time.Duration) (target, error) {
 	own.lengths[0] = own.times.Length()
 	for _, length := range own.lengths[1:] {
 		own.times.End = own.times.End.Add(length)
 	}
-	if own.times.Length() > booking.MaxLength {
+	if own.times.Length() > longest {
 		return own, booking.ErrTooLong
 	}
 	return own, nil

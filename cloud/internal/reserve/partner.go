@@ -13,6 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/channel"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 )
 
 // States of a partner's booking.
@@ -44,7 +45,11 @@ func (s *Service) TakePartnerBooking(ctx context.Context, b PartnerBooking) (id 
 	conflict := false
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		id, conflict = 0, false
-		if err := postgres.LockRooms(ctx, tx, b.Listing.Room); err != nil {
+		present, err := postgres.PartnerRoom(ctx, tx, b.Listing.Partner, b.ExternalID)
+		if err != nil {
+			return err
+		}
+		if err := postgres.LockRooms(ctx, tx, b.Listing.Room, present); err != nil {
 			return err
 		}
 		known, err := postgres.LockPartnerBooking(ctx, tx, b.Listing.Partner, b.ExternalID)
@@ -57,11 +62,12 @@ func (s *Service) TakePartnerBooking(ctx context.Context, b PartnerBooking) (id 
 			id, conflict = known.Reservation, known.Status == PartnerConflict
 			return nil
 		}
+		before := known
 		known.Seq, known.Listing = b.Seq, b.Listing.ID
 		if b.Cancelled {
 			err = s.dropPartner(ctx, tx, &known, b, now)
 		} else {
-			err = s.placePartner(ctx, tx, &known, b, now)
+			err = s.placePartner(ctx, tx, &known, before, present, b, now)
 		}
 		if err != nil {
 			return err
@@ -125,58 +131,70 @@ func (c *change) alertConflict(begins bool) error {
 	return postgres.EndAlert(c.ctx, c.tx, "discrepancy", branch.Code, subject, c.now)
 }
 
-// placePartner adds a booking to the calendar, or moves it to its new time.
-func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.PartnerBooking, b PartnerBooking, now time.Time) error {
+// errMovedMeanwhile is returned if staff moved the stay of a booking to another room while the booking was read. Reading it again helps.
+var errMovedMeanwhile = errors.New("reserve: the stay was moved meanwhile")
+
+// placePartner adds a booking to the calendar, or moves its stay to its new time. before is what the partner reported last, present the
+// room of the stay, which the caller has locked.
+func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.PartnerBooking, before postgres.PartnerBooking, present booking.RoomID, b PartnerBooking, now time.Time) error {
 	branch, err := postgres.BranchOf(ctx, tx, b.Listing.Branch)
 	if err != nil {
 		return err
 	}
-	room, ok := branch.Room(b.Listing.RoomNo)
+	listed, ok := branch.Room(b.Listing.RoomNo)
 	if !ok {
 		return ErrNoRoom
 	}
-	times := wholeSlots(b.Start, b.End, branch.Zone)
-	known.Interval = times
-	current := booking.Reservation{}
+	known.Interval = wholeSlots(b.Start, b.End, branch.Zone)
+	st := stay{}
 	if known.Reservation != 0 {
-		if current, err = postgres.LockReservation(ctx, tx, known.Reservation); err != nil {
+		if st, err = lockStay(ctx, tx, known.Reservation); err != nil {
 			return err
 		}
+		if st.root.Room != present {
+			return errMovedMeanwhile
+		}
 	}
-	parts, err := postgres.LockExtensions(ctx, tx, current.ID)
+	current, c := st.root, s.change(ctx, tx, st.root, now)
+	room, times := listed, known.Interval
+	if current.State == booking.Done && before.Listing == b.Listing.ID {
+		if present, ok := branch.Room(current.RoomNo); ok {
+			room = present // staff may have moved the stay
+		}
+		if before.Status == PartnerConfirmed {
+			times = changed(current.Stay(), before.Interval, known.Interval)
+		}
+	}
+	free, err := s.partnerFits(ctx, tx, branch, room, times, append(ids(st.extensions), current.ID), b, now)
 	if err != nil {
 		return err
 	}
-	free, err := s.partnerFits(ctx, tx, branch, room, times, append(ids(parts), current.ID), b, now)
-	if err != nil {
-		return err
-	}
-	split, c := pieces(times), s.change(ctx, tx, current, now)
 	known.Status = PartnerConfirmed
 	switch {
-	case free && current.State == booking.Done && current.Room == room.ID && current.Start.Equal(times.Start) &&
-		(current.End.Equal(times.End) || current.Stay().End.Equal(times.End)):
+	case current.State == booking.Done && !now.Before(current.Stay().End) && current.Stay().End.Before(before.End):
+		return nil // its guest has left early
+	case free && current.State == booking.Done && current.Room == room.ID && current.Stay().Equal(times):
 		return c.alertConflict(false) // its time is as before
-	case free && current.State == booking.Done && len(parts) == 0 && len(split) == 1:
+	case free && current.State == booking.Done:
 		if err := c.alertConflict(false); err != nil {
 			return err
 		}
-		return s.movePartner(ctx, tx, current, room, times, b, now)
-	case !free && b.Sold && current.State == booking.Conflict && current.Room == room.ID && current.Start.Equal(split[0].Start) && current.End.Equal(split[0].End):
+		return s.movePartner(c, st, room, times, b)
+	case !free && b.Sold && current.State == booking.Conflict && current.Room == room.ID && current.Interval.Equal(pieces(times)[0]):
 		known.Status = PartnerConflict // as before
 		return nil
-	case !free && b.Sold && current.State == booking.Done && (!now.Before(current.Start) || current.Room == room.ID && current.Stay().Overlaps(times)):
-		// The part that it has of its new time stays occupied; a guest who is inside keeps the key.
-		known.Status = PartnerConflict
-		return c.alertConflict(true)
+	case !free && b.Sold && current.State == booking.Done &&
+		(!now.Before(current.Start) || current.Room == room.ID && (room.ID != listed.ID || current.Stay().Overlaps(times))):
+		// The part that it has of its new time stays occupied; a guest who is inside keeps the key, and so does one whom staff have
+		// moved to another room than the partner's.
+		return s.keepInConflict(c, known, before, b)
 	case free:
 		if err := s.endPartner(ctx, tx, known.Reservation, now); err != nil { // a resolved conflict
 			return err
 		}
 		return s.insertPartner(ctx, tx, known, b, room, times, booking.Done, now)
 	case !b.Sold:
-		known.Status = PartnerConflict
-		return nil
+		return s.keepInConflict(c, known, before, b)
 	}
 	// The partner has sold this time, so the stored booking is outdated. Staff see the new one beside the conflicting one.
 	known.Status = PartnerConflict
@@ -184,6 +202,35 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 		return err
 	}
 	return s.insertPartner(ctx, tx, known, b, room, times, booking.Conflict, now)
+}
+
+// keepInConflict leaves the stay of a booking as it is. If the partner has sold what it reports, staff are alerted; otherwise the partner
+// rejects the change, so its booking has the times before.
+func (s *Service) keepInConflict(c *change, known *postgres.PartnerBooking, before postgres.PartnerBooking, b PartnerBooking) error {
+	known.Status = PartnerConflict
+	if b.Sold {
+		return c.alertConflict(true)
+	}
+	if c.r().State == booking.Done {
+		known.Interval = before.Interval
+	}
+	return nil
+}
+
+// changed returns the times of a stay after the partner has changed its booking from one interval to another: a bound that it has not
+// changed stays as staff, a compensation or the guest have made it, and a stay that was ended early gets no longer by an earlier end.
+func changed(stay, from, to booking.Interval) booking.Interval {
+	times := to
+	if to.Start.Equal(from.Start) {
+		times.Start = stay.Start
+	}
+	if to.End.Equal(from.End) || stay.End.Before(to.End) && to.End.Before(from.End) {
+		times.End = stay.End
+	}
+	if !times.Start.Before(times.End) {
+		return to
+	}
+	return times
 }
 
 // maxPartnerLength bounds a booking of a calendar: a room that a partner blocks for longer is to be closed by staff.
@@ -260,12 +307,48 @@ func (s *Service) insertPartner(ctx context.Context, tx pgx.Tx, known *postgres.
 	return c.notifyGuest(stored, notify.ReservationConfirmed, nil)
 }
 
-func (s *Service) movePartner(ctx context.Context, tx pgx.Tx, r booking.Reservation, room booking.Room, times booking.Interval, b PartnerBooking, now time.Time) error {
-	c := s.change(ctx, tx, r, now)
-	if err := c.place([]booking.Reservation{r}, stay{root: r}.at(room, times), "partner:"+b.Listing.Partner, ""); err != nil {
+// movePartner moves a stay to a free room and time. It keeps its key, and its PIN if only later parts change. Of the parts of a long stay, as many
+// as are needed are added, or end.
+func (s *Service) movePartner(c *change, st stay, room booking.Room, times booking.Interval, b PartnerBooking) error {
+	if err := c.dropUnpaid(st); err != nil {
 		return err
 	}
-	if err := c.issuePass(); err != nil {
+	r, parts, split := st.root, st.confirmed(), pieces(times)
+	surplus := parts[min(len(parts), len(split)):]
+	parts = parts[:len(parts)-len(surplus)]
+	added := postgres.PartnerReservation{
+		Branch: r.Branch, Room: room.ID, State: booking.Done, Extends: r.ID, Vacant: true, Partner: b.Listing.Partner, Name: r.Name, Mobile: r.Mobile,
+	}
+	for _, added.Interval = range split[len(parts):] {
+		id, err := postgres.InsertPartnerReservation(c.ctx, c.tx, added, c.now)
+		if err != nil {
+			return err
+		}
+		part, err := postgres.LockReservation(c.ctx, c.tx, id)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, part)
+	}
+	// The time of a part that ends may be needed by another one. It is freed afterwards, so that no quarantine is put on it.
+	if err := postgres.Vacate(c.ctx, c.tx, ids(surplus)...); err != nil {
+		return err
+	}
+	to := target{room: room, times: times}
+	for _, part := range split {
+		to.lengths = append(to.lengths, part.Length())
+	}
+	if err := c.place(parts, to, "partner:"+b.Listing.Partner, ""); err != nil {
+		return err
+	}
+	if err := c.endEach(surplus, cancellation{by: rule.ByStay, reason: "이용 변경", forced: true}); err != nil {
+		return err
+	}
+	if r.Room == room.ID && r.Start.Equal(times.Start) && !split[0].End.After(r.End) { // otherwise the trigger pass_follows has ended the pass
+		if err := postgres.ExtendPass(c.ctx, c.tx, c.Keys, r.ID, times.End); err != nil {
+			return err
+		}
+	} else if err := c.issuePass(); err != nil {
 		return err
 	}
 	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
