@@ -1121,7 +1121,9 @@ type ExchangeRequest struct {
 	RefundReceiveAccountBank       *string `json:"refundReceiveAccountBank,omitempty"`
 	RefundReceiveAccountHolderName *string `json:"refundReceiveAccountHolderName,omitempty"`
 	RefundReceiveAccountNumber     *string `json:"refundReceiveAccountNumber,omitempty"`
-	Room                           int     `json:"room"`
+
+	// Room The roomNo of a list, a string, is accepted, too.
+	Room int `json:"room"`
 
 	// StartDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	StartDateTime Mark `json:"startDateTime"`

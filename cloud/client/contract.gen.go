@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "5db4488af77911567e972ed845fcf7f7dfe8faa205f659ddc530af6369e86bde"
+const Contract = "8087b54a7a9a0eb0a1b8bddd4c2a07ff38b27bc99c50c4f2a126f95f5a2ebb7b"

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 
@@ -127,6 +128,12 @@ func text(cell any) string {
 		if value == "" {
 			return "-"
 		}
+		return strings.Map(func(r rune) rune { // of a guest or a partner: a terminal would execute it, and a tab is the next column
+			if unicode.IsControl(r) {
+				return ' '
+			}
+			return r
+		}, value)
 	}
 	return fmt.Sprint(cell)
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -41,7 +43,7 @@ func ParseEvent(body []byte) (Booking, error) {
 	}
 	b := Booking{
 		ExternalID: w.ExternalID, ListingID: w.ListingID, Start: w.Start, End: w.End, Seq: w.Seq,
-		Name: w.Customer.Name, Phone: w.Customer.Phone,
+		Name: printable(w.Customer.Name), Phone: printable(w.Customer.Phone),
 	}
 	switch w.Type {
 	case "booking.created", "booking.updated":
@@ -58,12 +60,24 @@ func ParseEvent(body []byte) (Booking, error) {
 		return Booking{}, fmt.Errorf("channel: event: externalId has 1 to %d characters", maxExternalID)
 	case w.ListingID == "" || utf8.RuneCountInString(w.ListingID) > maxExternalID:
 		return Booking{}, fmt.Errorf("channel: event: listingId has 1 to %d characters", maxExternalID)
+	case printable(w.ExternalID) != w.ExternalID || printable(w.ListingID) != w.ListingID:
+		return Booking{}, errors.New("channel: event: externalId and listingId have no control characters")
 	case w.Seq < 0:
 		return Booking{}, errors.New("channel: event: seq is negative")
 	case utf8.RuneCountInString(b.Name) > maxName || utf8.RuneCountInString(b.Phone) > maxPhone:
 		return Booking{}, fmt.Errorf("channel: event: the customer's name has at most %d characters, the phone number %d", maxName, maxPhone)
 	}
 	return b, nil
+}
+
+// printable removes control characters: the database stores no NUL, and a terminal would execute others.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // Statuses in the answer to an event.

@@ -2,11 +2,13 @@ package channel
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/emersion/go-ical"
 )
@@ -155,7 +157,8 @@ func (p *parser) spend(spent *int, n, budget int, of string) error {
 
 func (p *parser) problem(uid string, err error) {
 	if len(p.problems) < maxProblems {
-		p.problems = append(p.problems, fmt.Sprintf("%.80s: %v", uid, err))
+		text := strings.ToValidUTF8(fmt.Sprintf("%.80s: %v", uid, err), "?")
+		p.problems = append(p.problems, strings.ReplaceAll(text, "\x00", "?"))
 	}
 }
 
@@ -200,6 +203,9 @@ func (p *parser) event(e ical.Event) {
 	}
 	if strings.HasSuffix(strings.ToLower(uid), p.suffix) {
 		return
+	}
+	if !utf8.ValidString(uid) || strings.ContainsRune(uid, 0) { // of another encoding: the database stores no such text, but the time is sold
+		uid = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(uid)))
 	}
 	if err := p.read(e, uid); err != nil {
 		p.problem(uid, err)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -110,16 +111,24 @@ func (a *API) exchangeStay(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body struct {
-		Room          *int    `json:"room"`
-		StartDateTime *string `json:"startDateTime"`
-		EndDateTime   *string `json:"endDateTime"`
+		Room          *json.Number `json:"room"` // a number, or a string with one, as in the list of the guest
+		StartDateTime *string      `json:"startDateTime"`
+		EndDateTime   *string      `json:"endDateTime"`
 		wire.RefundAccount
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	request := reserve.ExchangeRequest{ID: id, By: wire.Principal(r), Earlier: holdToken(r, customerHoldCookie)}
-	if request.Room, err = wire.Whole("room", body.Room, 1, maxRoom); err != nil {
+	var room *int
+	if body.Room != nil {
+		no, err := wire.Number(body.Room.String())
+		if err != nil {
+			return wire.Malformed("room")
+		}
+		room = &no
+	}
+	if request.Room, err = wire.Whole("room", room, 1, maxRoom); err != nil {
 		return err
 	}
 	if request.Times, err = localInterval(body.StartDateTime, body.EndDateTime); err != nil {

@@ -238,6 +238,43 @@ func (c *calendarOf) check(t *testing.T, id int64, key string, a channel.Booking
 	}
 }
 
+// TestEntryWithoutTextIsImported: the UID of an entry is in another encoding, or has a NUL. The time is sold nevertheless, and so are the others.
+func TestEntryWithoutTextIsImported(t *testing.T) {
+	t.Parallel()
+	for name, uid := range map[string]string{"NUL": "a\x00@x", "EUC-KR": "\xbf\xb9\xbe\xe0@x"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.leadImports(t)
+			c := s.reading(t)
+			at := s.start(3)
+			text := "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//x//y//EN\r\n"
+			for i, id := range []string{uid, "b@x", uid} {
+				start := at.Add(time.Duration(2*i) * time.Hour).UTC()
+				end := start.Add(time.Hour)
+				if i == 2 {
+					end = start.Add(-time.Hour) // a problem that names the entry
+				}
+				const layout = "20060102T150405Z"
+				text += fmt.Sprintf("BEGIN:VEVENT\r\nUID:%s\r\nDTSTAMP:20270301T000000Z\r\nDTSTART:%s\r\nDTEND:%s\r\nEND:VEVENT\r\n", id, start.Format(layout), end.Format(layout))
+			}
+			list, problems, _, err := channel.ParseCalendar(s.ctx, []byte(text+"END:VCALENDAR\r\n"), time.UTC, "yeolda.example", s.Clock.Now())
+			if err != nil || len(problems) != 1 {
+				t.Fatalf("got problems %q, %v, want one", problems, err)
+			}
+			c.from.pulled = channel.Pulled{Bookings: list, Problems: problems}
+			for range 2 {
+				if err := c.service.Import(s.ctx, c.listing); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := c.rows(t, at); got != "DONE room 1 0-60, DONE room 1 120-180" {
+				t.Errorf("imported %s", got)
+			}
+		})
+	}
+}
+
 func exec(t *testing.T, s *fixture, sql string, args ...any) {
 	t.Helper()
 	if _, err := s.DB.Pool.Exec(s.ctx, sql, args...); err != nil {

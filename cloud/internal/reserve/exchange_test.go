@@ -3,6 +3,7 @@ package reserve_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -45,7 +46,9 @@ func TestExchange(t *testing.T) {
 	s := open(t)
 	g := s.loggedIn(t, sandbox.MethodCard)
 	start := g.wish.Start.Add(24 * time.Hour)
-	same := s.answer(t, g.Buyer, g.exchangePath(), g.exchange(g.wish.Room, start, start.Add(time.Hour)), 200, "")
+	body := g.exchange(g.wish.Room, start, start.Add(time.Hour))
+	body["room"] = strconv.Itoa(g.wish.Room) // as in the list of the guest
+	same := s.answer(t, g.Buyer, g.exchangePath(), body, 200, "")
 	if decode[exchanged](t, same.Data) != (exchanged{Moved: true}) {
 		t.Fatalf("same price: %s", same.Data)
 	}
