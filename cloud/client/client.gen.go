@@ -2779,8 +2779,11 @@ type Timeline struct {
 	Breaks []Span `json:"breaks"`
 
 	// Canceled Cancelled reservations that began on this day. Holds that ran out are not listed.
-	Canceled     []TimelineReservation `json:"canceled"`
-	Closed       []Span                `json:"closed"`
+	Canceled []TimelineReservation `json:"canceled"`
+	Closed   []Span                `json:"closed"`
+
+	// Conflicts Bookings that a partner has sold although their time was taken. Moved to a free room or time, they become stays with a key.
+	Conflicts    []TimelineReservation `json:"conflicts"`
 	Date         openapi_types.Date    `json:"date"`
 	Quarantine   []Quarantine          `json:"quarantine"`
 	Reason       *string               `json:"reason"`

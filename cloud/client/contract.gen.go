@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "8087b54a7a9a0eb0a1b8bddd4c2a07ff38b27bc99c50c4f2a126f95f5a2ebb7b"
+const Contract = "9c74021558fef9d9f05ad56a96e2324e6ab3bc806df47c49f05a00466247a545"

@@ -25,6 +25,11 @@ func (s *Service) Day(ctx context.Context, branch booking.Branch, span booking.I
 	return live, nil
 }
 
+// Conflicts returns the bookings that partners have sold although their time was taken, within a span of time, by room and time.
+func (s *Service) Conflicts(ctx context.Context, branch booking.Branch, span booking.Interval) ([]booking.Reservation, error) {
+	return postgres.ConflictsDuring(ctx, s.DB.Pool, branch.ID, span)
+}
+
 // Canceled returns the cancelled reservations of a branch that started within a span of time, by room and time.
 func (s *Service) Canceled(ctx context.Context, branch booking.Branch, span booking.Interval) ([]booking.Reservation, error) {
 	return postgres.CanceledDuring(ctx, s.DB.Pool, branch.ID, span)

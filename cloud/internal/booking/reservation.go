@@ -115,12 +115,13 @@ const (
 // BookingStatus is the state as administrators see it.
 type BookingStatus string
 
-// The statuses of a live reservation.
+// The statuses of a live reservation, and of a booking in conflict.
 const (
 	StatusBeforePaymentTab  BookingStatus = "beforePaymentTab"
 	StatusPaymentTab        BookingStatus = "paymentTab"
 	StatusWaitingForDeposit BookingStatus = "waitingForDeposit"
 	StatusPaid              BookingStatus = "paid"
+	StatusConflict          BookingStatus = "conflict" // a partner has sold it although its time was taken
 )
 
 // BookingStatus returns the status that administrators see; empty if the reservation is not live. A reservation that is
@@ -141,6 +142,8 @@ func (r Reservation) BookingStatus() BookingStatus {
 		return StatusPaid
 	case Done:
 		return StatusPaid
+	case Conflict:
+		return StatusConflict
 	}
 	return ""
 }

@@ -127,6 +127,76 @@ func TestEarlyEndIsKept(t *testing.T) {
 	}
 }
 
+// TestStaffResolveAConflict: the partner has sold a time that our guest has paid for. Staff see both on the day, and give the partner's guest
+// another room, or drop the booking. Neither is undone by the next reading of the calendar.
+func TestStaffResolveAConflict(t *testing.T) {
+	t.Parallel()
+	for name, length := range map[string]time.Duration{"an hour": time.Hour, "eleven hours": 11 * time.Hour} {
+		for _, drop := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " dropped ", drop), func(t *testing.T) {
+				t.Parallel()
+				s := open(t)
+				s.leadImports(t)
+				c := s.reading(t)
+				at := s.start(3)
+				if _, err := s.buyer().Buy(s.ctx, s.wish(1, 3, sandbox.MethodCard)); err != nil {
+					t.Fatal(err)
+				}
+				booking := channel.Booking{ExternalID: "A", Start: at, End: at.Add(length), Name: "김손님", Phone: "01055556666"}
+				c.read(t, booking)
+				c.want(t, "CONFLICT CONFLICT", "1", "1")
+				id := c.one(t, `select id::text from reservation where state = 'CONFLICT'`)
+				admin := s.admin(t)
+				day, err := admin.Do(s.ctx, http.MethodGet, "/v2/admin/branches/gangnam/timeline?date="+at.In(time.FixedZone("", 9*60*60)).Format(time.DateOnly), nil)
+				must(t, day, err)
+				if !strings.Contains(string(day.Data), `"conflicts":[{"id":"`+id+`"`) {
+					t.Errorf("the day does not show the conflict: %s", day.Data)
+				}
+				path := "/admin/reservation/" + id
+				if drop {
+					for _, status := range []string{"paid", "DONE", "CONFLICT", ""} {
+						if reply, err := admin.Do(s.ctx, http.MethodDelete, path+"?bookingStatus="+status, nil); err != nil || reply.HTTP != http.StatusBadRequest {
+							t.Errorf("dropped as %q: HTTP %d, %v, want 400", status, reply.HTTP, err)
+						}
+					}
+					reply, err := admin.Do(s.ctx, http.MethodDelete, path+"?bookingStatus=conflict", nil)
+					must(t, reply, err)
+				} else {
+					end := at.Add(min(length, 5*time.Hour)) // as the record shows it
+					move := func(room string) (moneytest.Reply, error) {
+						return admin.Do(s.ctx, http.MethodPut, path, map[string]any{"room": room, "startDateTime": moneytest.Wire(at), "endDateTime": moneytest.Wire(end)})
+					}
+					if reply, err := move("1"); err != nil || reply.HTTP != http.StatusConflict {
+						t.Errorf("moved to the taken room: HTTP %d, %v, want 409", reply.HTTP, err)
+					}
+					reply, err := move("2")
+					must(t, reply, err)
+				}
+				want := map[bool]string{true: "CONFIRMED CANCELED", false: "CONFIRMED DONE"}[drop]
+				for range 2 {
+					c.want(t, want, "1", "0")
+					c.read(t, booking)
+				}
+				if !drop {
+					_, key := c.stay(t, "true")
+					c.check(t, c.number(t, id), key, booking)
+					if got := c.rows(t, at); !strings.HasPrefix(got, "DONE room 2 0-") || strings.Contains(got, "room 1") {
+						t.Errorf("the stay is %s, want room 2", got)
+					}
+				}
+			})
+		}
+	}
+}
+
+func (c *calendarOf) number(t *testing.T, text string) (n int64) {
+	t.Helper()
+	if _, err := fmt.Sscan(text, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // TestLongStayMovesToAnotherRoom: the room of a guest of two days breaks.
 func TestLongStayMovesToAnotherRoom(t *testing.T) {
 	t.Parallel()

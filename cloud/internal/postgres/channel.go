@@ -158,6 +158,23 @@ func LockPartnerBooking(ctx context.Context, tx pgx.Tx, partner, externalID stri
 	return b, err
 }
 
+// PartnerBookingOf returns the booking of a reservation.
+func PartnerBookingOf(ctx context.Context, q Querier, id booking.ReservationID) (PartnerBooking, error) {
+	rows, err := q.Query(ctx, selectPartnerBooking+`where reservation_id = $1`, id)
+	if err != nil {
+		return PartnerBooking{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanPartnerBooking)
+}
+
+// ConfirmConflict makes a partner's booking in conflict a confirmed reservation with a key. It occupies nothing until MoveStay moves it.
+func ConfirmConflict(ctx context.Context, tx pgx.Tx, id booking.ReservationID, key NewKey) error {
+	if _, err := tx.Exec(ctx, `update reservation set state = 'DONE', occupied = 'empty' where id = $1 and state = 'CONFLICT'`, id); err != nil {
+		return err
+	}
+	return PutOwnerKey(ctx, tx, id, key, KeyReplaced, systemActor)
+}
+
 // PartnerRoom returns the room of the stay of a booking, or 0 if there is none.
 func PartnerRoom(ctx context.Context, q Querier, partner, externalID string) (room booking.RoomID, err error) {
 	err = q.QueryRow(ctx, `

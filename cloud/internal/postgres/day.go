@@ -15,6 +15,13 @@ func ReservationsDuring(ctx context.Context, q Querier, branch booking.BranchID,
 		  and r.`+liveStates+` order by m.no, r.start_at`, branch, span.Start, span.End)
 }
 
+// ConflictsDuring returns the bookings of partners in conflict within a span of time, by room and time.
+func ConflictsDuring(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval) ([]booking.Reservation, error) {
+	return manyReservations(ctx, q, `
+		where r.branch_id = $1 and r.start_at < $3 and r.end_at > $2 and r.start_at > $2::timestamptz - interval '5 hours'
+		  and r.state = 'CONFLICT' order by m.no, r.start_at`, branch, span.Start, span.End)
+}
+
 // CanceledDuring returns the cancelled reservations of a branch that started within a span of time, by room and time. A
 // hold that ran out or was released before its payment is not among them.
 func CanceledDuring(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval) ([]booking.Reservation, error) {

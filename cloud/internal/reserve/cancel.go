@@ -81,10 +81,13 @@ func ParseCancelReason(name string) CancelReason {
 }
 
 // AdminCancel ends a hold, closes a virtual account or refunds a payment, if the reservation is still in the state that the
-// administrator saw. A purchase whose outcome has been unknown for SessionLimit is looked up once more and then ended.
+// administrator saw. It drops a partner's booking in conflict. A purchase whose outcome has been unknown for SessionLimit is looked up once more and then ended.
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, account.ErrRoleForbidden, ErrStatusMismatch, and those of Cancel.
 func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error {
+	if dropped, err := s.dropConflict(ctx, req); dropped || err != nil {
+		return err
+	}
 	err := s.adminCancel(ctx, req, false)
 	if !errors.Is(err, errUnclear) {
 		return err

@@ -33,7 +33,8 @@ type Stale struct{ Now booking.Reservation }
 
 func (e *Stale) Error() string { return "reserve: the reservation was changed in between" }
 
-// Move moves a reservation in one transaction: if it fails, the reservation keeps its room and time.
+// Move moves a reservation in one transaction: if it fails, the reservation keeps its room and time. A partner's booking in conflict becomes a
+// stay in the room at the time.
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, ErrNotMovable, ErrNoRoom, ErrRoomDisabled, ErrTaken, ErrHeld, *Stale,
 // those of booking about times.
@@ -74,6 +75,17 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 		switch {
 		case req.Version != 0 && req.Version != r.Version, r.Room != found.Room:
 			return &Stale{r}
+		case r.State == booking.Conflict:
+			c := s.change(ctx, tx, r, now)
+			if err := c.resolveConflict(room, times, req.By.Actor(), req.Reason); err != nil {
+				return err
+			}
+			if !req.Silent {
+				if err := c.notifyResolved(); err != nil {
+					return err
+				}
+			}
+			return c.movedBy(req, room, times, branch.Zone)
 		case r.State != booking.Done, r.Extends != 0:
 			return ErrNotMovable
 		}
@@ -91,10 +103,14 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 				return err
 			}
 		}
-		return c.audited(req.By, "reservation.move", map[string]any{
-			"room": room.No, "start": wallTime(to.times.Start, branch.Zone), "end": wallTime(to.times.End, branch.Zone), "reason": req.Reason,
-			"notified": !req.Silent,
-		})
+		return c.movedBy(req, room, to.times, branch.Zone)
+	})
+}
+
+// movedBy writes the audit entry of a move.
+func (c *change) movedBy(req MoveRequest, room booking.Room, times booking.Interval, zone *time.Location) error {
+	return c.audited(req.By, "reservation.move", map[string]any{
+		"room": room.No, "start": wallTime(times.Start, zone), "end": wallTime(times.End, zone), "reason": req.Reason, "notified": !req.Silent,
 	})
 }
 

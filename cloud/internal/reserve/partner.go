@@ -307,17 +307,33 @@ func (s *Service) insertPartner(ctx context.Context, tx pgx.Tx, known *postgres.
 	return c.notifyGuest(stored, notify.ReservationConfirmed, nil)
 }
 
-// movePartner moves a stay to a free room and time. It keeps its key, and its PIN if only later parts change. Of the parts of a long stay, as many
-// as are needed are added, or end.
+// movePartner moves a stay to a free room and time. It keeps its key, and its PIN if only later parts change.
 func (s *Service) movePartner(c *change, st stay, room booking.Room, times booking.Interval, b PartnerBooking) error {
 	if err := c.dropUnpaid(st); err != nil {
 		return err
 	}
+	if err := c.reshape(st, room, times, b.Listing.Partner, "partner:"+b.Listing.Partner, ""); err != nil {
+		return err
+	}
+	r := st.root
+	if r.Room == room.ID && r.Start.Equal(times.Start) && !pieces(times)[0].End.After(r.End) { // otherwise the trigger pass_follows has ended the pass
+		if err := postgres.ExtendPass(c.ctx, c.tx, c.Keys, r.ID, times.End); err != nil {
+			return err
+		}
+	} else if err := c.issuePass(); err != nil {
+		return err
+	}
+	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
+	return c.renotifyGuest(r, notify.ReservationMoved, nil)
+}
+
+// reshape moves the parts of a partner's stay to a free room and time, adds further ones, and ends those that are not needed any more.
+func (c *change) reshape(st stay, room booking.Room, times booking.Interval, partner, by, reason string) error {
 	r, parts, split := st.root, st.confirmed(), pieces(times)
 	surplus := parts[min(len(parts), len(split)):]
 	parts = parts[:len(parts)-len(surplus)]
 	added := postgres.PartnerReservation{
-		Branch: r.Branch, Room: room.ID, State: booking.Done, Extends: r.ID, Vacant: true, Partner: b.Listing.Partner, Name: r.Name, Mobile: r.Mobile,
+		Branch: r.Branch, Room: room.ID, State: booking.Done, Extends: r.ID, Vacant: true, Partner: partner, Name: r.Name, Mobile: r.Mobile,
 	}
 	for _, added.Interval = range split[len(parts):] {
 		id, err := postgres.InsertPartnerReservation(c.ctx, c.tx, added, c.now)
@@ -338,21 +354,10 @@ func (s *Service) movePartner(c *change, st stay, room booking.Room, times booki
 	for _, part := range split {
 		to.lengths = append(to.lengths, part.Length())
 	}
-	if err := c.place(parts, to, "partner:"+b.Listing.Partner, ""); err != nil {
+	if err := c.place(parts, to, by, reason); err != nil {
 		return err
 	}
-	if err := c.endEach(surplus, cancellation{by: rule.ByStay, reason: "이용 변경", forced: true}); err != nil {
-		return err
-	}
-	if r.Room == room.ID && r.Start.Equal(times.Start) && !split[0].End.After(r.End) { // otherwise the trigger pass_follows has ended the pass
-		if err := postgres.ExtendPass(c.ctx, c.tx, c.Keys, r.ID, times.End); err != nil {
-			return err
-		}
-	} else if err := c.issuePass(); err != nil {
-		return err
-	}
-	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
-	return c.renotifyGuest(r, notify.ReservationMoved, nil)
+	return c.endEach(surplus, cancellation{by: rule.ByStay, reason: "이용 변경", forced: true})
 }
 
 // correctPartner gives the key to another phone number if the partner reports one, under the conditions under which a guest can correct

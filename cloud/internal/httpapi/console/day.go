@@ -137,11 +137,15 @@ func (c *Console) Timeline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	conflicts, err := c.Backoffice.Conflicts(r.Context(), branch, day)
+	if err != nil {
+		return err
+	}
 	quarantine, err := c.quarantine(r, branch, day)
 	if err != nil {
 		return err
 	}
-	if len(found)+len(canceled) > 0 {
+	if len(found)+len(canceled)+len(conflicts) > 0 {
 		if err := c.Backoffice.ViewedList(r.Context(), actor(r), "reservation.day", day.Start.In(branch.Zone).Format(time.DateOnly), branch.ID); err != nil {
 			return err
 		}
@@ -154,12 +158,13 @@ func (c *Console) Timeline(w http.ResponseWriter, r *http.Request) error {
 		Rooms        []timelineRoom        `json:"rooms"`
 		Reservations []timelineReservation `json:"reservations"`
 		Canceled     []timelineReservation `json:"canceled"`
+		Conflicts    []timelineReservation `json:"conflicts"`
 		Closed       []wireSpan            `json:"closed"`
 		Breaks       []wireSpan            `json:"breaks"`
 		Quarantine   []wireQuarantine      `json:"quarantine"`
 	}{
 		day.Start.In(branch.Zone).Format(time.DateOnly), string(status.Status), wire.Nullable(status.Reason), rooms,
-		wireTimelineReservations(found, branch.Zone), wireTimelineReservations(canceled, branch.Zone),
+		wireTimelineReservations(found, branch.Zone), wireTimelineReservations(canceled, branch.Zone), wireTimelineReservations(conflicts, branch.Zone),
 		wireSpans(branch.Schedule.ClosedSlots(day, branch.Zone), branch.Zone), wireSpans(branch.Schedule.BreakSlots(day, branch.Zone), branch.Zone),
 		quarantine,
 	})

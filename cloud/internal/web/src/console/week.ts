@@ -115,7 +115,7 @@ function share(d: Day, own: Block[]): number {
 }
 
 function cell(branch: Branch, room: Room, d: Day): HTMLElement {
-  const own = d.blocks.filter((b) => b.room === room.roomNo && !b.quarantine);
+  const own = d.blocks.filter((b) => b.room === room.roomNo && !b.quarantine && b.kind !== "conflict");
   const percent = share(d, own);
   return h(
     "td",

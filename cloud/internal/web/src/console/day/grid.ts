@@ -159,7 +159,7 @@ const legend = (): Child =>
   h(
     "ul",
     { class: "legend" },
-    (["paid", "hold", "waiting", "staff", "partner", "quarantine"] as const).map((kind) =>
+    (["paid", "hold", "waiting", "staff", "partner", "quarantine", "conflict"] as const).map((kind) =>
       h("li", null, h("i", { class: `swatch ${kind}` }), kindText(kind)),
     ),
     h("li", null, h("i", { class: "swatch margin" }), t("margin")),
@@ -180,7 +180,12 @@ const from = (m: Minute, midnight: Minute) => String((m - midnight) / slot);
 const length = (s: Span) => String((s.end - s.start) / slot);
 
 function lane(room: Readable<Room>, o: Options, midnight: Minute): HTMLElement {
-  const own = computed(() => o.day().blocks.filter((b) => b.room === room().roomNo));
+  const own = computed(() => o.day().blocks.filter((b) => b.room === room().roomNo && b.kind !== "conflict"));
+  const beside = computed(() =>
+    [...o.day().blocks.filter((b) => b.kind === "conflict"), ...(o.canceled() ? o.day().canceled : [])].filter(
+      (b) => b.room === room().roomNo,
+    ),
+  );
   return h(
     "div",
     {
@@ -203,20 +208,20 @@ function lane(room: Readable<Room>, o: Options, midnight: Minute): HTMLElement {
       (block) => blockView(block, o, midnight),
     ),
     each(
-      () => (o.canceled() ? o.day().canceled.filter((b) => b.room === room().roomNo) : []),
+      beside,
       (b) => b.id,
-      (block) => goneView(block, o, midnight),
+      (block) => besideView(block, o, midnight),
     ),
   );
 }
 
-/** A cancelled reservation: a strip below those that took its time. */
-const goneView = (block: Readable<Block>, o: Options, midnight: Minute): HTMLElement =>
+/** A reservation without the room, canceled or in conflict: a strip below those that have its time. */
+const besideView = (block: Readable<Block>, o: Options, midnight: Minute): HTMLElement =>
   h(
     "button",
     {
       type: "button",
-      class: "gone",
+      class: () => `gone ${block().kind}`,
       "data-id": () => block().id,
       "--from": () => from(block().start, midnight),
       "--len": () => length(block()),

@@ -9,7 +9,17 @@ export type Room = Schemas["TimelineRoom"];
 
 type Quarantine = Schemas["Quarantine"];
 
-export type Kind = "paid" | "staff" | "partner" | "hold" | "waiting" | "canceling" | "over" | "quarantine";
+export type Kind =
+  | "paid"
+  | "staff"
+  | "partner"
+  | "hold"
+  | "waiting"
+  | "canceling"
+  | "over"
+  | "quarantine"
+  /** Sold by a partner although its time was taken; it occupies nothing. */
+  | "conflict";
 
 /** A reservation on the wire. Its end is the real one. */
 export type Wire = Schemas["TimelineReservation"];
@@ -60,6 +70,8 @@ export const kindOf = (w: Wire): Kind => {
     case "DONE":
       if (w.source === "PARTNER") return "partner";
       return w.method === "관리자" ? "staff" : "paid";
+    case "CONFLICT":
+      return "conflict";
   }
   return "over";
 };
@@ -100,13 +112,14 @@ const toSpan = (w: { start: string; end: string }): Span => ({ start: parseMinut
 type WireDay = Omit<Day, "blocks" | "canceled" | "closed" | "breaks"> & {
   reservations: Wire[];
   canceled: Wire[];
+  conflicts: Wire[];
   closed: { start: string; end: string }[];
   breaks: { start: string; end: string }[];
   quarantine: Quarantine[];
 };
 
 export async function fetchDay(branch: string, date: string): Promise<Day> {
-  const { reservations, canceled, closed, breaks, quarantine, ...rest } = await api.get<WireDay>(
+  const { reservations, canceled, conflicts, closed, breaks, quarantine, ...rest } = await api.get<WireDay>(
     `/v2/admin/branches/${branch}/timeline`,
     {
       date,
@@ -115,7 +128,7 @@ export async function fetchDay(branch: string, date: string): Promise<Day> {
   // A stay is one block with its confirmed extensions.
   const ids = new Set(reservations.map((r) => r.id));
   const blocks = reservations.filter((r) => !(r.state === "DONE" && r.extends && ids.has(r.extends))).map(toBlock);
-  blocks.push(...quarantine.map(quarantineBlock));
+  blocks.push(...quarantine.map(quarantineBlock), ...conflicts.map(toBlock));
   return { ...rest, blocks, canceled: canceled.map(toBlock), closed: closed.map(toSpan), breaks: breaks.map(toSpan) };
 }
 
@@ -133,14 +146,15 @@ export function obstacle(
   const room = day.rooms.find((r) => r.roomNo === roomNo);
   if (!room) return "obstNoRoom";
   if (!room.enabled && room.roomNo !== except?.room) return "obstDisabled";
-  if (end - start > longest) return "obstTooLong";
+  // A partner's guest may have a longer stay, which keeps its length.
+  if (end - start > Math.max(longest, except ? except.end - except.start : 0)) return "obstTooLong";
   if (start + slot <= now && start !== except?.start) return "obstPast";
   const overlaps = (s: Span, after = 0) => s.start < end + after && start < s.end + after;
   if (day.closed.some((s) => overlaps(s))) return "obstClosed";
   if (day.breaks.some((s) => overlaps(s))) return "obstBreak";
   // Reservations lie a margin apart: each keeps its room busy until the room is ready again.
-  if (day.blocks.some((b) => b.room === roomNo && b.id !== except?.id && overlaps(b, room.turnoverMinutes)))
-    return "obstTaken";
+  const occupies = (b: Block) => b.room === roomNo && b.id !== except?.id && b.kind !== "conflict";
+  if (day.blocks.some((b) => occupies(b) && overlaps(b, room.turnoverMinutes))) return "obstTaken";
   return undefined;
 }
 
