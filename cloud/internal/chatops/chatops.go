@@ -90,16 +90,12 @@ func (b *Backend) Rooms(ctx context.Context, code string) ([]discord.Room, error
 // busy returns the stays within a span of time, by room and time, without quarantines: no guest comes to those. An extension that
 // is paid is in the times of its stay.
 func (b *Backend) busy(ctx context.Context, branch booking.Branch, span booking.Interval) ([]booking.Reservation, error) {
-	early := span.Start.Add(-booking.MaxLength) // a stay that ended before the span may continue in it by an extension
-	list, err := postgres.ReservationsDuring(ctx, b.DB.Pool, branch.ID, booking.Interval{Start: early, End: span.End})
+	list, err := postgres.StaysDuring(ctx, b.DB.Pool, branch.ID, span)
 	if err != nil {
 		return nil, err
 	}
 	now := b.DB.Now()
-	return slices.DeleteFunc(list, func(r booking.Reservation) bool {
-		extension := r.Extends != 0 && r.State == booking.Done
-		return !r.Occupies(now) || r.QuarantineOf != 0 || extension || !r.Stay().End.After(span.Start)
-	}), nil
+	return slices.DeleteFunc(list, func(r booking.Reservation) bool { return !r.Occupies(now) || r.QuarantineOf != 0 }), nil
 }
 
 func statusText(r booking.Reservation) string {

@@ -67,3 +67,68 @@ func TestRoomsOfTheChat(t *testing.T) {
 		}
 	}
 }
+
+// A partner's booking of three days is stored as a reservation of five hours and extensions of five hours. Two days after its start, staff
+// still see it as one stay, with the times of the whole. A confirmed extension whose stay is not confirmed occupies its room, too.
+func TestLongPartnerStayInTheChat(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := db.Pool.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`insert into branch (code) values ('gangnam')`)
+	exec(`insert into room (branch_id, no, machine) select id, generate_series(1, 2), 'Bed' from branch`)
+	mark := db.Now().Truncate(10 * time.Minute)
+	add := func(room int, state string, start, end time.Time, root any) {
+		t.Helper()
+		exec(`insert into reservation (branch_id, room_id, start_at, end_at, occupied, name, state, source, amount, paid_at, extends)
+			select branch_id, id, $2, $3, tstzrange(case when $5::bigint is null then $2::timestamptz else $2::timestamptz + interval '10 minutes' end, $3::timestamptz + interval '10 minutes'),
+			       '손님', $4, 'PARTNER', 0, now(), $5 from room where no = $1`, room, start, end, state, root)
+	}
+	root := func() (id int64) {
+		t.Helper()
+		if err := db.Pool.QueryRow(t.Context(), `select max(id) from reservation where extends is null and $1`, true).Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	begin, end := mark.Add(-48*time.Hour), mark.Add(24*time.Hour)
+	add(1, "DONE", begin, begin.Add(5*time.Hour), nil)
+	long := root()
+	for start := begin.Add(5 * time.Hour); start.Before(end); start = start.Add(5 * time.Hour) {
+		until := start.Add(5 * time.Hour)
+		if until.After(end) {
+			until = end
+		}
+		add(1, "DONE", start, until, long)
+	}
+	exec(`update reservation set stay_end = $2 where id = $1`, long, end) // as postgres.InsertPartnerReservation does
+	add(2, "CANCELED", mark.Add(-time.Hour), mark.Add(-10*time.Minute), nil)
+	add(2, "DONE", mark.Add(-10*time.Minute), mark.Add(time.Hour), root())
+
+	chat := &chatops.Backend{DB: db}
+	rooms, err := chat.Rooms(t.Context(), "gangnam")
+	if err != nil || len(rooms) != 2 {
+		t.Fatal(rooms, err)
+	}
+	for i, want := range []time.Time{end, mark.Add(time.Hour)} {
+		if got := rooms[i]; !got.InUse || !got.Until.Equal(want) {
+			t.Errorf("room %d: in use %v until %v, want in use until %v", got.No, got.InUse, got.Until, want)
+		}
+	}
+	list, err := chat.Reservations(t.Context(), "gangnam")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) == 0 || list[0].Room != 1 || !list[0].Start.Equal(begin) || !list[0].End.Equal(end) {
+		t.Fatalf("got %+v, want the stay in room 1 from %v to %v", list, begin, end)
+	}
+	for _, r := range list[1:] {
+		if r.Room != 2 {
+			t.Errorf("got %+v, want no extension of the stay in room 1", r)
+		}
+	}
+}

@@ -20,6 +20,17 @@ func ConflictsDuring(ctx context.Context, q Querier, branch booking.BranchID, sp
 	return manyReservations(ctx, q, `
 		where r.branch_id = $1 and r.start_at < $3 and r.end_at > $2 and r.start_at > $2::timestamptz - interval '5 hours'
 		  and r.state = 'CONFLICT' order by m.no, r.start_at`, branch, span.Start, span.End)
+// StaysDuring returns the stays that occupy rooms of a branch within a span of time, by room and start. A confirmed extension is
+// not listed, but its root is, which may have begun a month before. It includes expired holds; see booking.Reservation.Occupies.
+func StaysDuring(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval) ([]booking.Reservation, error) {
+	return manyReservations(ctx, q, `
+		where r.id in (
+			select coalesce(root.id, x.id) from reservation x left join reservation root
+			  on x.state = 'DONE' and root.id = x.extends and root.state || '' = 'DONE' and root.room_id = x.room_id
+			 and coalesce(root.stay_end, root.end_at) >= x.end_at
+			where x.branch_id = $1 and x.start_at < $3 and x.end_at > $2 and x.start_at > $2::timestamptz - interval '5 hours'
+			  and x.`+liveStates+`)
+		order by m.no, r.start_at`, branch, span.Start, span.End)
 }
 
 // CanceledDuring returns the cancelled reservations of a branch that started within a span of time, by room and time. A
