@@ -48,6 +48,13 @@ const passLock = 0x70617373
 // owned is the condition that reservation r has an owner's key, blocked or not.
 const owned = `exists (select from access_key k where k.reservation_id = r.id and k.kind = 'owner' and k.revoked_at is null)`
 
+// piecesDuring selects the stays of a branch that have a confirmed piece in a time: the reservation itself or one of its extensions.
+// A piece is at most five hours long, so the index reservation_by_time finds it, but the stay may have begun a month before.
+func piecesDuring(branch, from, before string) string {
+	return `select coalesce(x.extends, x.id) from reservation x where x.branch_id = ` + branch + ` and x.state = 'DONE'
+		and x.start_at < ` + before + ` and x.end_at > ` + from + ` and x.start_at > ` + from + `::timestamptz - interval '5 hours'`
+}
+
 // touchedPass makes the list of the branch due whose reservation $1 is blocked or unblocked: a blocked pass is not listed.
 const touchedPass = `with touched as (
 	update pass set changed_at = clock_timestamp() where reservation_id = $1 and ended_at is null) `
@@ -137,8 +144,7 @@ func ExtendPass(ctx context.Context, tx pgx.Tx, keys *seal.Keyring, id booking.R
 func IssueMissing(ctx context.Context, tx pgx.Tx, keys *seal.Keyring, branch booking.BranchID, before, now time.Time) error {
 	rows, err := tx.Query(ctx, `
 		select r.id from reservation r left join pass p on p.reservation_id = r.id and p.ended_at is null
-		where r.branch_id = $1 and r.state = 'DONE' and r.start_at < $2 and coalesce(r.stay_end, r.end_at) > $3 and r.start_at > $3::timestamptz - interval '5 hours'
-		  and `+owned+`
+		where r.id in (`+piecesDuring("$1", "$3", "$2")+`) and r.state || '' = 'DONE' and `+stayEnd+` > $3 and `+owned+`
 		  and (p.id is null or p.room_id <> r.room_id or p.not_before > r.start_at)
 		order by r.id`, branch, before, now.Add(booking.UnlockLead))
 	if err != nil {
@@ -183,9 +189,13 @@ func pinsDuring(ctx context.Context, tx pgx.Tx, keys *seal.Keyring, branch booki
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1, $2)`, passLock, int32(branch)); err != nil {
 		return nil, err
 	}
-	// A stay and its extensions last at most a day, so not_after alone bounds the scan.
+	// Most passes last at most a day, so not_after alone bounds the scan. The longer ones, of bookings of partners, are few and have
+	// an index of their own.
 	rows, err := tx.Query(ctx, `
 		select pin from pass where branch_id = $1 and not_after > $2 and not_after < $3::timestamptz + interval '1 day' and not_before < $3
+		  and (reservation_id <> $4 or ended_at is not null)
+		union all
+		select pin from pass where branch_id = $1 and not_after > $2 and not_after - not_before > interval '1 day' and not_before < $3
 		  and (reservation_id <> $4 or ended_at is not null)`, branch, from, to, except)
 	if err != nil {
 		return nil, err

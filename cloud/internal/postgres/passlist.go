@@ -287,10 +287,11 @@ func PassChanges(ctx context.Context, q Querier, age time.Duration) ([]PassChang
 // BranchesWithoutPass returns the branches that have a confirmed reservation with a key, not over, that begins before a time
 // and has no pass.
 func BranchesWithoutPass(ctx context.Context, q Querier, before, now time.Time) ([]booking.BranchID, error) {
+	// offset 0 makes PostgreSQL look up the pieces of each branch; without it the planner may scan all reservations.
 	rows, err := q.Query(ctx, `
 		select b.id from branch b where exists (
-			select from reservation r where r.branch_id = b.id and r.state = 'DONE' and r.start_at < $1 and `+stayEnd+` > $2
-			  and r.start_at > $2::timestamptz - interval '5 hours' and `+owned+`
+			select from (`+piecesDuring("b.id", "$2", "$1")+` offset 0) piece (id) join reservation r on r.id = piece.id
+			where r.state || '' = 'DONE' and `+stayEnd+` > $2 and `+owned+`
 			  and not exists (select from pass p where p.reservation_id = r.id and p.ended_at is null))
 		order by b.id`, before, now.Add(booking.UnlockLead))
 	if err != nil {
