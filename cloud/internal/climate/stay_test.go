@@ -827,3 +827,36 @@ func TestExtensionBelongsToItsStay(t *testing.T) {
 		t.Error("the unit is on five minutes after the extension")
 	}
 }
+
+// A partner's booking of three days is stored as a reservation of five hours and extensions of five hours. Its stay has the times of
+// the whole, however long ago it began.
+func TestLongStayKeepsItsTimes(t *testing.T) {
+	t.Parallel()
+	s := simulate(t, 1, 1, 7)
+	start, end := simBegin, simBegin.Add(72*time.Hour)
+	root := s.stay(s.rooms[0], start, start.Add(5*time.Hour))
+	for from := start.Add(5 * time.Hour); from.Before(end); from = from.Add(5 * time.Hour) {
+		to := from.Add(5 * time.Hour)
+		if to.After(end) {
+			to = end
+		}
+		s.exec(`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, extends)
+			select branch_id, room_id, 'DONE', 'PARTNER', $2::timestamptz, $3::timestamptz, tstzrange($2::timestamptz + interval '10 minutes', $3::timestamptz + interval '10 minutes'), id
+			from reservation where id = $1`, root.id, from, to)
+	}
+	for _, now := range []time.Time{start, start.Add(4 * time.Hour), start.Add(8 * time.Hour), start.Add(30 * time.Hour), end.Add(-time.Minute), end.Add(time.Hour)} {
+		err := s.db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+			world, ok, err := postgres.ReadClimate(ctx, tx, now)
+			if !ok || err != nil || len(world.Stays) != 1 {
+				t.Fatalf("%s: stays %+v (%v, %v), want one", now, world.Stays, ok, err)
+			}
+			if stay := world.Stays[0]; stay.ID != root.id || !stay.Start.Equal(start) || !stay.End.Equal(end) {
+				t.Errorf("%s: stay %d from %s to %s, want %d from %s to %s", now, stay.ID, stay.Start, stay.End, root.id, start, end)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

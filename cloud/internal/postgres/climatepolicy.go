@@ -202,11 +202,21 @@ func ReadClimate(ctx context.Context, tx pgx.Tx, now time.Time) (w ClimateWorld,
 	if w.Rooms, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ClimateRoom]); err != nil || len(w.Rooms) == 0 {
 		return w, ok, err
 	}
+	// A stay of a partner may have begun a month before its piece near now: its times are those of all its pieces.
 	rows, err = tx.Query(ctx, `
-		select coalesce(r.extends, r.id), r.room_id, min(r.start_at), max(r.end_at), c.option_id
-		from climate_policy p join reservation r on r.branch_id = p.branch_id and r.room_id = p.room_id
-		left join climate_choice c on c.reservation_id = coalesce(r.extends, r.id)
-		where r.state = 'DONE' and r.start_at > $1 and r.start_at < $2 and r.end_at > $3
+		with near as materialized (
+			select distinct coalesce(r.extends, r.id) as id, r.room_id
+			from climate_policy p join reservation r on r.branch_id = p.branch_id and r.room_id = p.room_id
+			where r.state = 'DONE' and r.start_at > $1 and r.start_at < $2 and r.end_at > $3
+		)
+		select n.id, n.room_id, min(s.start_at), max(s.end_at), c.option_id
+		from near n cross join lateral (
+			select start_at, end_at, room_id, state from reservation where id = n.id
+			union all
+			select start_at, end_at, room_id, state from reservation where extends = n.id
+		) s
+		left join climate_choice c on c.reservation_id = n.id
+		where s.room_id = n.room_id and s.state = 'DONE'
 		group by 1, 2, 5 order by 3`,
 		now.Add(-booking.MaxLength-2*time.Hour), now.Add(stayHorizon), now.Add(-2*time.Hour))
 	if err != nil {
