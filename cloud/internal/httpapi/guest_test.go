@@ -125,6 +125,31 @@ func TestGuestIsForgotten(t *testing.T) {
 	}
 }
 
+// A guest entered the number and the address of a stranger, who received the messages until staff corrected them. The stranger's export has
+// the messages, and after an erasure the stranger is not named any more.
+func TestFormerContactIsForgotten(t *testing.T) {
+	t.Parallel()
+	c := newCast(t, servicetest.Start(t))
+	id := live(t, c.s, 1)
+	const sent = `select count(*)::text from message where reservation_id = $1 and to_mobile = '010-1234-5678' and state = 'SENT'`
+	until(t, "the confirmation is sent", func() bool { return only(t, c.s, sent, id) == "1" })
+	c.HQ.Patch("/v2/admin/reservations/"+id+"/contact", map[string]string{"mobileNum": "010-7777-1111", "email": "new@example.org", "reason": "번호 오타"}).OK(t)
+	exported := string(c.HQ.Post("/v2/admin/personal-data/export", map[string]string{"contact": "010-1234-5678"}).OK(t).Raw)
+	if !strings.Contains(exported, "reservation-confirmed") || !strings.Contains(exported, `"reservations":[]`) {
+		t.Errorf("the export is %s, want the message and no reservation", exported)
+	}
+	for _, contact := range []string{"010-1234-5678", "hong@example.com"} {
+		c.HQ.Post("/v2/admin/personal-data/erase", map[string]string{"contact": contact}).OK(t)
+	}
+	const named = `select count(*)::text from message where reservation_id is not null and (to_mobile like '%5678' or to_email = 'hong@example.com') and $1`
+	if n := only(t, c.s, named, true); n != "0" {
+		t.Errorf("%s messages name the stranger, want none", n)
+	}
+	if mobile := only(t, c.s, `select mobile from reservation where id = $1`, id); mobile != "010-7777-1111" {
+		t.Errorf("phone number of the reservation: %s, want the corrected one", mobile)
+	}
+}
+
 // A note for the next shift is open until a member of staff has done it; the first one stays.
 func TestHandover(t *testing.T) {
 	t.Parallel()

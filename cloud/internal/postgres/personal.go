@@ -13,7 +13,7 @@ import (
 type PersonalTable struct {
 	Name        string
 	Reservation string // the id of the reservation of row x; empty if rows are found by contact only
-	Contact     string // predicate of rows of the contact $1 that belong to no reservation; empty if there are none
+	Contact     string // predicate of rows of the contact $1 that belong to no reservation of this contact; empty if there are none
 	Finished    string // predicate of rows that are no longer needed; empty: as long as the reservation
 	Delete      bool   // rows found by contact are deleted; otherwise Columns are emptied
 	Columns     []PersonalColumn
@@ -22,7 +22,7 @@ type PersonalTable struct {
 // PersonalColumn is a column with personal data. Sealed ones are not exported.
 type PersonalColumn struct {
 	Name   string
-	Erased string // SQL expression of the value after erasing
+	Erased string // SQL expression of the value after erasing; only in rows found by contact alone it may contain $1
 	Sealed bool
 }
 
@@ -48,6 +48,11 @@ var PersonalTables = []PersonalTable{
 		Columns: []PersonalColumn{
 			{Name: "to_mobile", Erased: "''"}, {Name: "to_email", Erased: "''"}, {Name: "variables", Erased: "$2", Sealed: true},
 		}},
+	{Name: "message", Contact: toFormer("message"), Finished: `state in ('SENT', 'FAILED')`, Columns: []PersonalColumn{
+		{Name: "to_mobile", Erased: `case when ` + phoneKey("to_mobile") + ` = $1 then '' else to_mobile end`},
+		{Name: "to_email", Erased: `case when lower(trim(to_email)) = $1 then '' else to_email end`},
+		{Name: "variables", Erased: "$2", Sealed: true},
+	}},
 	{Name: "partner_booking", Reservation: "x.reservation_id", Columns: []PersonalColumn{{Name: "mobile", Erased: "null"}}},
 	{Name: "access_key", Reservation: "x.reservation_id", Columns: []PersonalColumn{{Name: "label", Erased: "null"}}},
 	{Name: "franchise_inquiry", Contact: written("mobile", "email"), Delete: true, Columns: []PersonalColumn{
@@ -65,6 +70,16 @@ var PersonalTables = []PersonalTable{
 		{Name: "mobile_key", Erased: "null"}, {Name: "email_key", Erased: "null"}, {Name: "reason", Erased: "null"}, {Name: "client", Erased: "null"},
 		{Name: "replaced_account", Erased: "null", Sealed: true},
 	}},
+}
+
+// ofPerson is the predicate of reservations r with the contact $1, a normalised phone number or e-mail address.
+const ofPerson = `(r.mobile_key = $1 or r.email_key = $1)`
+
+// toFormer is the predicate of messages, a table or its alias, that were sent to the contact $1 about a reservation whose contact was
+// corrected afterwards. Apart from them, the reservation belongs to the person with the corrected contact.
+func toFormer(messages string) string {
+	return `(` + messages + `.reservation_id is not null and ` + written(messages+".to_mobile", messages+".to_email") + `
+		and not exists (select from reservation r where r.id = ` + messages + `.reservation_id and ` + ofPerson + `))`
 }
 
 // mentioned is the predicate of notes whose text contains the contact $1, a phone number in any notation: with its leading zero, or
@@ -196,9 +211,6 @@ func eraseReservations(ctx context.Context, q Querier, ids []int64, empty []byte
 	return tag.RowsAffected(), nil
 }
 
-// ofPerson is the predicate of reservations r with the contact $1, a normalised phone number or e-mail address.
-const ofPerson = `(r.mobile_key = $1 or r.email_key = $1)`
-
 // Erase removes a guest's data from everything that is no longer needed. It returns the number of erased reservations, and
 // of those that still need the contact. empty is the sealed value of a message without variables.
 func Erase(ctx context.Context, q Querier, contact string, empty []byte, now time.Time) (erased, kept int64, err error) {
@@ -254,7 +266,7 @@ func PersonalData(ctx context.Context, q Querier, contact string) (data json.Raw
 				'records', (`+exported(`%[2]s = r.id`, func(t PersonalTable) bool { return t.Reservation != "" && t.Name != "reservation" })+`)) order by r.start_at)
 				from reservation r join branch b on b.id = r.branch_id join room m on m.id = r.room_id where `+ofPerson+`), '[]'),
 			'messages', (select `+messageSummary+`
-				from message g where g.reservation_id is null and `+written("g.to_mobile", "g.to_email")+`),
+				from message g where g.reservation_id is null and `+written("g.to_mobile", "g.to_email")+` or `+toFormer("g")+`),
 			'handovers', coalesce((select jsonb_agg(jsonb_build_object('at', created_at, 'text', text) order by id) from handover
 				where `+mentioned+`), '[]'),
 			'notes', coalesce((select jsonb_agg(jsonb_build_object('at', n.created_at, 'text', n.text) order by n.id) from guest_note n where n.mobile_key = $1), '[]'),

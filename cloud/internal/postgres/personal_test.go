@@ -127,6 +127,69 @@ func TestOnePersonIsErased(t *testing.T) {
 	}
 }
 
+// A stranger received the messages of a reservation until its contact was corrected. The stranger's export has these messages and nothing
+// else of the reservation, and an erasure removes the stranger's contact from them. The records of the guest stay.
+func TestContactBeforeACorrectionIsErased(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	db := guests(t, now)
+	exec(t, db.Pool, `
+		insert into message (reservation_id, branch_id, template, to_mobile, to_email, variables, state)
+		select r.id, r.branch_id, m.*, 'secret', case when m.template = 'stay-pin' then 'QUEUED' else 'SENT' end
+		from (select * from reservation order by id desc limit 1) r, (values
+			('stay-reminder', '+82 10-9999-0001', ''), ('reservation-moved', '010-9999-0001', 'Kim@example.com'),
+			('reservation-confirmed', '', ' Stranger@Example.com'), ('stay-pin', '010-9999-0001', '')) m (template, mobile, email)`)
+	export := func(contact string) string {
+		t.Helper()
+		data, err := postgres.PersonalData(t.Context(), db.Pool, contact)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	erase := func(contact string) {
+		t.Helper()
+		erased, kept, err := postgres.Erase(t.Context(), db.Pool, contact, []byte("empty"), now)
+		if err != nil || erased != 0 || kept != 0 {
+			t.Errorf("erasure of %s: erased %d, kept %d (%v), want no reservation", contact, erased, kept, err)
+		}
+	}
+	for contact, want := range map[string]int{"01099990001": 3, "stranger@example.com": 1, "01099990002": 0} {
+		data := export(contact)
+		if n := strings.Count(data, `"template"`); n != want || !strings.Contains(data, `"reservations": []`) {
+			t.Errorf("export of %s has %d messages, want %d and no reservation: %s", contact, n, want, data)
+		}
+		for _, trace := range []string{"김서연", "1111-2222", "Kim@", "gangnam"} {
+			if strings.Contains(data, trace) {
+				t.Errorf("export of %s contains %q of the guest: %s", contact, trace, data)
+			}
+		}
+	}
+	before, _ := named(t, db)
+	erase("01099990001")
+	erase("stranger@example.com")
+	if after, _ := named(t, db); after != before {
+		t.Errorf("%d reservations name the guest after the erasure of a stranger, want %d", after, before)
+	}
+	var left string
+	err := db.Pool.QueryRow(t.Context(), `
+		select string_agg(concat_ws(' ', template, to_mobile, to_email, convert_from(variables, 'UTF8')), ', ' order by template, to_mobile)
+		from message where reservation_id = (select max(id) from reservation) and $1`, true).Scan(&left)
+	want := "reservation-confirmed   empty, reservation-confirmed 010-1111-2222  secret, reservation-moved  Kim@example.com empty, " +
+		"stay-pin 010-9999-0001  secret, stay-reminder   empty"
+	if err != nil || left != want {
+		t.Errorf("messages after the erasures: %q (%v)\nwant %q: only the one that is still to be sent has the number", left, err, want)
+	}
+	if data := export("01011112222"); strings.Count(data, `"stay-reminder"`) != 1 || strings.Count(data, `"reservation-confirmed"`) != 4 {
+		t.Errorf("the guest's export lacks messages: %s", data)
+	}
+	exec(t, db.Pool, `update message set state = 'SENT' where state = 'QUEUED'`)
+	erase("01099990001")
+	if strings.Contains(dump(t, db), "9999-0001") {
+		t.Error("the number of the stranger remains after all messages were sent")
+	}
+}
+
 // After a restore, persons are found by the contacts of all tables, in the notation of Erase.
 func TestContactsAreThoseOfAnErasure(t *testing.T) {
 	t.Parallel()
