@@ -259,16 +259,40 @@ func TestEventsOfAnOutage(t *testing.T) {
 	}
 }
 
+// bookingOfDays adds a partner's booking that is in progress, with its first reservation and the extension of now, and a press of
+// its guest that failed.
+func (f *fixture) bookingOfDays(t *testing.T, start, pressed time.Time) {
+	t.Helper()
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := f.db.Pool.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`insert into room (branch_id, no) select id, 9 from branch where code = 'gangnam'`)
+	exec(`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied)
+		select branch_id, id, 'DONE', 'PARTNER', $1, $2, tstzrange($1, $2::timestamptz + interval '10 minutes') from room where no = 9`,
+		start, start.Add(5*time.Hour))
+	exec(`insert into door_request (id, branch_id, reservation_id, requested_by, kind, device, devices, state, created_at, finished_at)
+		select gen_random_uuid(), branch_id, id, 'customer', 'front', 'front', '{front_1}', 'FAILED', $1, $1 from reservation`, pressed)
+	exec(`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, extends)
+		select branch_id, room_id, state, source, $1, $2, tstzrange($1::timestamptz + interval '10 minutes', $2::timestamptz + interval '10 minutes'), id from reservation`,
+		f.now.Add(-time.Hour), f.now.Add(3*time.Hour))
+}
+
 // Openings that a keypad explains are no break-in: the sense line reports its release, or the PIN was disclosed lately.
 func TestOpeningByKeypadIsNotForced(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		sense, released bool
 		revealed        time.Duration // ago; 0: never
+		failed          time.Duration // ago, a press of the guest of a booking of days who is inside; 0: never
 		want            int
 	}{
 		"PIN disclosed":                             {revealed: time.Minute, want: 0},
 		"PIN disclosed in an earlier stay":          {revealed: 5*time.Hour + time.Second, want: 1},
+		"PIN disclosed in a booking of days":        {revealed: 29 * time.Hour, failed: 29*time.Hour + time.Minute, want: 0},
+		"PIN disclosed before a press failed":       {revealed: 29 * time.Hour, failed: 28 * time.Hour, want: 1},
 		"never disclosed":                           {want: 1},
 		"sense line reports the release":            {sense: true, released: true, want: 0},
 		"sense line is silent though PIN disclosed": {sense: true, revealed: time.Minute, want: 1},
@@ -280,6 +304,9 @@ func TestOpeningByKeypadIsNotForced(t *testing.T) {
 				insert into door_pin (branch_id, device, pin, revealed_at) select id, 'front', '', $1 from branch where code = 'gangnam'`,
 				map[bool]*time.Time{true: new(f.now.Add(-tc.revealed))}[tc.revealed > 0]); err != nil {
 				t.Fatal(err)
+			}
+			if tc.failed > 0 {
+				f.bookingOfDays(t, f.now.Add(-30*time.Hour), f.now.Add(-tc.failed))
 			}
 			err := f.Announced(t.Context(), []device.Announcement{{Agent: agent("gangnam"), Online: true, Status: &protocol.Status{
 				State: protocol.Online, BootID: "boot",

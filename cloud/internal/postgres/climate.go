@@ -141,8 +141,15 @@ func queueEvents(batch *pgx.Batch, events []event) {
 		array(events, func(e event) eventDetail { return eventDetail{e.told, e.EnergizedMs, e.Detail} }))
 }
 
-// pinWindow is the time after a disclosure within which a guest may use the PIN: the longest stay.
+// pinWindow is the time after a disclosure within which a guest may use the PIN: the longest stay, apart from bookings of partners.
 const pinWindow = 5 * time.Hour
+
+// knownToLongStay is the condition that PIN p may be known to the guest of a partner's booking of days that is in progress in branch b at
+// $4: a press of this guest failed before the last disclosure.
+const knownToLongStay = `exists (
+	select from reservation x join reservation r on r.id = x.extends join door_request d on d.reservation_id = r.id
+	where x.branch_id = b.id and x.state = 'DONE' and x.start_at <= $4 and x.end_at > $4 and x.start_at > $4::timestamptz - interval '5 hours'
+	  and d.device = p.device and d.state in ('FAILED', 'UNKNOWN') and d.created_at <= p.revealed_at)`
 
 // queueForced writes that a door was forced, unless an unlock, the exit button or the keypad explains the opening. A sense
 // line reports a release by the keypad; without a sense line, a recently disclosed PIN explains it. Doors without a
@@ -159,7 +166,7 @@ func queueForced(batch *pgx.Batch, e event) {
 		                  where e.branch_id = b.id and e.device = $2 and e.at > $5 and e.at <= $4
 		                    and e.kind in ('energized', 'released', 'exit-pressed', 'lock-released'))
 		  and not exists (select from door_pin p
-		                  where p.branch_id = b.id and p.device = case when $2 like 'front%' then 'front' else $2 end and p.revealed_at > $6
+		                  where p.branch_id = b.id and p.device = case when $2 like 'front%' then 'front' else $2 end and (p.revealed_at > $6 or `+knownToLongStay+`)
 		                    and not exists (select from jsonb_array_elements(i.inventory -> 'doors') door
 		                                    where door ->> 'device' = $2 and (door ->> 'sense')::boolean))`,
 		e.branch, e.Device, DoorForced, e.at, e.at.Add(-passWindow), e.at.Add(-pinWindow))
