@@ -20,9 +20,12 @@ func ConflictsDuring(ctx context.Context, q Querier, branch booking.BranchID, sp
 	return manyReservations(ctx, q, `
 		where r.branch_id = $1 and r.start_at < $3 and r.end_at > $2 and r.start_at > $2::timestamptz - interval '5 hours'
 		  and r.state = 'CONFLICT' order by m.no, r.start_at`, branch, span.Start, span.End)
+}
+
 // StaysDuring returns the stays that occupy rooms of a branch within a span of time, by room and start. A confirmed extension is
 // not listed, but its root is, which may have begun a month before. It includes expired holds; see booking.Reservation.Occupies.
 func StaysDuring(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval) ([]booking.Reservation, error) {
+	// root.state || '' keeps the planner from reading all confirmed reservations instead of looking up each root.
 	return manyReservations(ctx, q, `
 		where r.id in (
 			select coalesce(root.id, x.id) from reservation x left join reservation root
