@@ -25,7 +25,7 @@ const (
 	callTimeout     = 65 * time.Second
 
 	// maxBody bounds a response. A payment is about 3 KiB, a page of transactions
-	// about 300 KiB.
+	// or settlements about 300 KiB.
 	maxBody = 1 << 20
 
 	// maxIdempotencyKey is the provider's limit on the header.

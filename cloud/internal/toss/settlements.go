@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// settlementPage is the largest number of settlements per request.
-const settlementPage = 5000
+// settlementPage is the number of settlements per request. The provider allows 5000, but a settlement has up to about 1 KiB, and
+// a page must fit into maxBody.
+const settlementPage = 500
 
 // Settlement is what the provider deducts from one movement of money, and when it pays out. A cancellation has negative
 // amounts. Amounts are in won.
@@ -46,10 +47,11 @@ func (c *Client) Settlements(ctx context.Context, keys KeySet, from, to time.Tim
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, list...)
-		if len(list) < settlementPage {
+		// Continue until a page is empty: a short page may only mean that the provider's page limit is lower than ours.
+		if len(list) == 0 {
 			return all, nil
 		}
+		all = append(all, list...)
 	}
 	return nil, &Error{op: settlements, Err: errors.New("the list does not end")}
 }
