@@ -192,6 +192,11 @@ func TestPeriod(t *testing.T) {
 		{Korean, at(22, 23, 30), at(23, 1, 0), "2026년 11월 22일(일)", "23:30~다음 날 01:00"},
 		{English, at(21, 15, 0), at(21, 16, 0), "Sat, 21 Nov 2026", "15:00~16:00"},
 		{English, at(22, 23, 30), at(23, 1, 0), "Sun, 22 Nov 2026", "23:30~01:00 (next day)"},
+		{Korean, at(28, 15, 0), at(29, 17, 0), "2026년 11월 28일(토)", "15:00~다음 날 17:00"},
+		{Korean, at(28, 15, 0), at(30, 17, 0), "2026년 11월 28일(토)", "15:00~11월 30일(월) 17:00"},
+		{English, at(28, 15, 0), at(30, 17, 0), "Sat, 28 Nov 2026", "15:00~Mon, 30 Nov 17:00"},
+		{Korean, at(28, 15, 0), at(28, 15, 0).AddDate(1, 0, 0), "2026년 11월 28일(토)", "15:00~11월 28일(일) 15:00"},
+		{Korean, at(61, 23, 0), at(62, 1, 0), "2026년 12월 31일(목)", "23:00~다음 날 01:00"},
 	} {
 		if date, hours := Period(tc.lang, tc.start, tc.end); date != tc.date || hours != tc.hours {
 			t.Errorf("%s: %q %q, want %q %q", tc.lang, date, hours, tc.date, tc.hours)

@@ -30,7 +30,7 @@ func (s *site) serveCalendar(w http.ResponseWriter, r *http.Request) {
 	event.Props.SetDateTime(ical.PropDateTimeEnd, key.End.UTC())
 	event.Props.SetText(ical.PropSummary, name+" "+texts.room(strconv.Itoa(key.Room)))
 	event.Props.SetText(ical.PropLocation, key.Address)
-	event.Props.SetText(ical.PropDescription, texts.fill(texts.Window, key.From.In(key.Zone).Format("15:04"), key.To.In(key.Zone).Format("15:04")))
+	event.Props.SetText(ical.PropDescription, texts.window(key))
 	event.Children = append(event.Children, alarm(30*time.Minute, name))
 
 	calendar := ical.NewCalendar()

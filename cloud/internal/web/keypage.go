@@ -208,10 +208,10 @@ func (s *site) keyView(w http.ResponseWriter, r *http.Request, key Key) *keyView
 		Lang: lang, Title: place + " | " + texts.Brand, T: texts, Key: &key,
 		Action: "/k/" + url.PathEscape(r.PathValue("key")), State: key.state(s.Now()),
 		Compensation: texts.compensation(key),
-		Place:        place, Date: texts.date(key.Start.In(key.Zone)), Times: clock(key.Start) + "–" + clock(key.End),
+		Place:        place, Date: texts.date(key.Start.In(key.Zone)), Times: clock(key.Start) + "–" + texts.until(key.Start.In(key.Zone), key.End.In(key.Zone)),
 		OpensAt:  texts.fill(texts.OpensAt, clock(key.From)),
 		RoomDoor: texts.fill(texts.RoomDoor, room), RoomName: texts.fill(texts.RoomName, room),
-		Window:       texts.fill(texts.Window, clock(key.From), clock(key.To)),
+		Window:       texts.window(key),
 		PulseSeconds: strconv.Itoa(int(key.Pulse.Seconds())),
 	}
 	if key.StayPIN != nil {

@@ -37,6 +37,21 @@ type panelText struct{ title, text string }
 
 func (keyTexts) fill(text string, values ...any) string { return fmt.Sprintf(text, values...) }
 
+// until returns the time of an end, with its date if the clock alone could mean an earlier day.
+func (t keyTexts) until(from, to time.Time) string {
+	clock := to.Format("15:04")
+	if to.Sub(from) < 24*time.Hour {
+		return clock
+	}
+	return t.date(to) + " " + clock
+}
+
+// window says when the doors of a key can be opened.
+func (t keyTexts) window(key Key) string {
+	from, to := key.From.In(key.Zone), key.To.In(key.Zone)
+	return t.fill(t.Window, from.Format("15:04"), t.until(from, to))
+}
+
 // compensation tells what the guest got for a door that did not open; empty for nothing.
 func (t keyTexts) compensation(key Key) string {
 	switch {

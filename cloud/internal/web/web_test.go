@@ -207,6 +207,34 @@ func TestKeyPageThroughTheDay(t *testing.T) {
 	}
 }
 
+func TestKeyPageNamesTheDateOfAnEndAfterDays(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		length              time.Duration
+		lang, times, window string
+	}{
+		{80 * time.Minute, "ko", "11월 22일 (일) <b>15:00–16:20</b>", "문은 14:58부터 16:18까지"},
+		{10 * time.Hour, "ko", "11월 22일 (일) <b>15:00–01:00</b>", "문은 14:58부터 00:58까지"},
+		{24 * time.Hour, "ko", "11월 22일 (일) <b>15:00–11월 23일 (월) 15:00</b>", "문은 14:58부터 11월 23일 (월) 14:58까지"},
+		{74 * time.Hour, "ko", "11월 22일 (일) <b>15:00–11월 25일 (수) 17:00</b>", "문은 14:58부터 11월 25일 (수) 16:58까지"},
+		{74 * time.Hour, "en", "Sun 22 November <b>15:00–Wed 25 November 17:00</b>", "from 14:58 to Wed 25 November 16:58"},
+	} {
+		site, keys := newSite(t, "15:30")
+		keys.key.End = keys.key.Start.Add(c.length)
+		keys.key.To = keys.key.End.Add(-2 * time.Minute)
+		page := send(site, "GET", "/k/"+testKey+"?lang="+c.lang, "").Body.String()
+		for _, want := range []string{c.times, c.window} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%v in %s: the page does not contain %q", c.length, c.lang, want)
+			}
+		}
+		calendar := strings.ReplaceAll(send(site, "GET", "/k/"+testKey+"/reservation.ics?lang="+c.lang, "").Body.String(), "\r\n ", "")
+		if !strings.Contains(calendar, c.window) {
+			t.Errorf("%v in %s: the calendar file does not contain %q", c.length, c.lang, c.window)
+		}
+	}
+}
+
 func TestKeyPageIsWholeAndSmall(t *testing.T) {
 	t.Parallel()
 	site, _ := newSite(t, "15:30")

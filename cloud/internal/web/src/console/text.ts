@@ -77,9 +77,10 @@ export const optionText = (name: string): string => {
 /** 15:00–16:20 */
 export const timesText = (start: Minute, end: Minute): string => `${clockOf(start)}–${endText(start, end)}`;
 
-/** Shows an end at midnight as 24:00 and marks an end on the next day. */
+/** Shows an end at midnight as 24:00 and marks an end on the next day; a later one has its date. */
 function endText(start: Minute, end: Minute): string {
   if (dateOf(end) === dateOf(start)) return clockOf(end);
+  if (dateOf(end) !== dateOf(start + day)) return `${dateText(end)} ${clockOf(end)}`;
   return end % day === 0 ? "24:00" : t("nextDay", { time: clockOf(end) });
 }
 
