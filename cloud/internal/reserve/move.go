@@ -176,6 +176,16 @@ func (c *change) moveTo(stay stay, branch booking.Branch, to target, by, reason 
 	if err := c.place(parts, to, by, reason); err != nil {
 		return err
 	}
+	return c.passAt(to.room, times)
+}
+
+// passAt gives a stay that was moved a pass for its room and time. If only its end is another one, the PIN stays: the guest may stand at the
+// door with it.
+func (c *change) passAt(room booking.Room, times booking.Interval) error {
+	before := c.r()
+	if before.Room == room.ID && before.Start.Equal(times.Start) {
+		return postgres.ExtendPass(c.ctx, c.tx, c.Keys, before.ID, times.End)
+	}
 	return c.issuePass()
 }
 

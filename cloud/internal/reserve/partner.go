@@ -307,7 +307,7 @@ func (s *Service) insertPartner(ctx context.Context, tx pgx.Tx, known *postgres.
 	return c.notifyGuest(stored, notify.ReservationConfirmed, nil)
 }
 
-// movePartner moves a stay to a free room and time. It keeps its key, and its PIN if only later parts change.
+// movePartner moves a stay to a free room and time. It keeps its key, and its PIN if only its end is another one.
 func (s *Service) movePartner(c *change, st stay, room booking.Room, times booking.Interval, b PartnerBooking) error {
 	if err := c.dropUnpaid(st); err != nil {
 		return err
@@ -315,14 +315,10 @@ func (s *Service) movePartner(c *change, st stay, room booking.Room, times booki
 	if err := c.reshape(st, room, times, b.Listing.Partner, "partner:"+b.Listing.Partner, ""); err != nil {
 		return err
 	}
-	r := st.root
-	if r.Room == room.ID && r.Start.Equal(times.Start) && !pieces(times)[0].End.After(r.End) { // otherwise the trigger pass_follows has ended the pass
-		if err := postgres.ExtendPass(c.ctx, c.tx, c.Keys, r.ID, times.End); err != nil {
-			return err
-		}
-	} else if err := c.issuePass(); err != nil {
+	if err := c.passAt(room, times); err != nil {
 		return err
 	}
+	r := st.root
 	r.Room, r.RoomNo, r.Interval = room.ID, room.No, times
 	return c.renotifyGuest(r, notify.ReservationMoved, nil)
 }

@@ -90,14 +90,21 @@ func TestPassFollowsReservation(t *testing.T) {
 	if from, until := r.UnlockWindow(); err != nil || !pass.NotBefore.Equal(from) || !pass.NotAfter.Equal(until) || pass.Room != r.Room {
 		t.Errorf("pass %+v, %v; want the window of the key, %s to %s", pass, err, from, until)
 	}
-	move := func(start time.Time) {
+	move := func(start time.Time, length time.Duration) {
 		t.Helper()
-		err := replica.Move(s.ctx, reserve.MoveRequest{ID: r.ID, Room: r.RoomNo, Times: local(start, start.Add(time.Hour)), By: hq})
+		err := replica.Move(s.ctx, reserve.MoveRequest{ID: r.ID, Room: r.RoomNo, Times: local(start, start.Add(length)), By: hq})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	move(r.Start.Add(10 * time.Minute))
+	for _, length := range []time.Duration{80 * time.Minute, 50 * time.Minute, time.Hour} { // the guest may stand at the door with the PIN
+		move(r.Start, length)
+		pass, err := postgres.PassOf(s.ctx, s.DB.Pool, r.ID)
+		if err != nil || s.pin(t, id) != first || !pass.NotAfter.Equal(r.Start.Add(length-booking.UnlockLead)) {
+			t.Errorf("after %s: PIN %q until %s, %v; want %q until two minutes before the end", length, s.pin(t, id), pass.NotAfter, err, first)
+		}
+	}
+	move(r.Start.Add(10*time.Minute), time.Hour)
 	second := s.pin(t, id)
 	if second == "" || second == first {
 		t.Errorf("PIN after a move: got %q, before it %q", second, first)
