@@ -179,7 +179,7 @@ func (c *change) moveTo(stay stay, branch booking.Branch, to target, by, reason 
 	return c.passAt(to.room, times)
 }
 
-// passAt gives a stay that was moved a pass for its room and time. If only its end is another one, the PIN stays: the guest may stand at the
+// passAt gives a stay that was moved a pass for its room and time. If only its end is another one, the PIN stays: the guest may be at the
 // door with it.
 func (c *change) passAt(room booking.Room, times booking.Interval) error {
 	before := c.r()

@@ -97,7 +97,7 @@ func TestPassFollowsReservation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, length := range []time.Duration{80 * time.Minute, 50 * time.Minute, time.Hour} { // the guest may stand at the door with the PIN
+	for _, length := range []time.Duration{80 * time.Minute, 50 * time.Minute, time.Hour} { // the guest may be at the door with the PIN
 		move(r.Start, length)
 		pass, err := postgres.PassOf(s.ctx, s.DB.Pool, r.ID)
 		if err != nil || s.pin(t, id) != first || !pass.NotAfter.Equal(r.Start.Add(length-booking.UnlockLead)) {
