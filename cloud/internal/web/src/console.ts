@@ -129,24 +129,26 @@ const table: Route[] = [
   { path: "/console/:branch/settings", view: ofBranch("settings", settingsScreen) },
 ];
 
+/** The page of an error that leaves nothing else to show. */
+const broken = (text: string): Element =>
+  h(
+    "main",
+    { class: "login" },
+    h(
+      "div",
+      { class: "card", role: "alert" },
+      h("h1", null, t("console")),
+      h("p", null, text),
+      button(t("retry"), () => location.reload()),
+    ),
+  );
+
 async function start(): Promise<void> {
   const app = document.getElementById("app")!;
   try {
     await Promise.all([speakIn(language.peek()), identify()]);
   } catch (error) {
-    app.replaceChildren(
-      h(
-        "main",
-        { class: "login" },
-        h(
-          "div",
-          { class: "card", role: "alert" },
-          h("h1", null, t("console")),
-          h("p", null, explain(error)),
-          button(t("retry"), () => location.reload()),
-        ),
-      ),
-    );
+    app.replaceChildren(broken(explain(error)));
     return;
   }
   askWhenRequired();
@@ -156,6 +158,7 @@ async function start(): Promise<void> {
     table,
     () => admitted(() => frame(undefined, "", missing)),
     (screen) => screen(),
+    () => broken(t("serverFailed")),
   );
 }
 

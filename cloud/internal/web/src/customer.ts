@@ -14,7 +14,7 @@ import { franchisePage } from "./customer/franchise";
 import { home } from "./customer/home";
 import { legalPage } from "./customer/legal";
 import { loginPage } from "./customer/login";
-import { missing } from "./customer/missing";
+import { broken, missing } from "./customer/missing";
 import { myPage } from "./customer/my";
 import { payPage } from "./customer/pay";
 import { receiptPage } from "./customer/receipt";
@@ -54,7 +54,7 @@ function start(): void {
   const focusAgain = focusIn(app);
   effect(() => {
     language(); // another language renders every screen again
-    onCleanup(untracked(() => route(app, screens, missing, frame)));
+    onCleanup(untracked(() => route(app, screens, missing, frame, broken)));
   });
   // The screen with its data is complete after the pending promises, before the browser paints.
   setTimeout(() => {

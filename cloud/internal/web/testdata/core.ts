@@ -7,14 +7,15 @@ import { bankChoices } from "../src/console/banks";
 import { watch } from "../src/console/live";
 import { pages } from "../src/console/pages";
 import { attempt, button, explain, toast, toastWithUndo } from "../src/console/parts";
-import { speakIn } from "../src/console/text";
+import { timesText as consoleTimes, speakIn } from "../src/console/text";
 import { ApiError, NetworkError } from "../src/core/api";
 import { arriveAt } from "../src/core/arrival";
 import { difference, hunks } from "../src/core/diff";
 import { append, each, h, match, mount, when } from "../src/core/dom";
 import { resource } from "../src/core/resource";
-import { fit } from "../src/core/router";
+import { boundary, fit } from "../src/core/router";
 import { batch, computed, effect, onCleanup, scope, signal, untracked } from "../src/core/signal";
+import { localStore, tabStore } from "../src/core/storage";
 import { looksLikeEmail, looksLikeMobile, tidyMobile } from "../src/customer/field";
 import { dueOf } from "../src/customer/receipt";
 import type { Branch } from "../src/customer/service";
@@ -52,6 +53,75 @@ test("a success is shown until the next action begins, not until the page reads 
       e.remove();
     });
   }
+});
+
+test("a view that throws is replaced by another one", () => {
+  const reports: unknown[] = [];
+  const heard = (event: ErrorEvent) => {
+    event.preventDefault();
+    reports.push(event.message);
+  };
+  addEventListener("error", heard);
+  const target = h("div", null);
+  const broken = (): never => {
+    throw new Error("broken");
+  };
+  for (const view of [broken, () => [h("p", null, "half"), broken], () => h("p", null, "whole")]) {
+    target.replaceChildren();
+    append(
+      target,
+      boundary(view, () => "failed"),
+    );
+    equal(target.textContent, view.length === 0 && target.querySelector("p") ? "whole" : "failed");
+  }
+  equal(reports.length, 2, "reported errors:");
+  removeEventListener("error", heard);
+});
+
+test("values are kept in memory if the browser denies storage", () => {
+  for (const [name, store] of [
+    ["localStorage", localStore],
+    ["sessionStorage", tabStore],
+  ] as const) {
+    const own = Object.getOwnPropertyDescriptor(window, name)!;
+    equal(store.set("kept", "1"), true, "stored:");
+    equal(window[name].getItem("kept"), "1");
+    const denials = [
+      { get: () => null },
+      {
+        get() {
+          throw new DOMException("Access is denied", "SecurityError");
+        },
+      },
+    ];
+    for (const denial of denials) {
+      Object.defineProperty(window, name, { ...denial, configurable: true });
+      equal(store.get("a"), null);
+      equal(store.set("a", "2"), false, "stored without storage:");
+      equal(store.get("a"), "2");
+      store.remove("a");
+      equal(store.get("a"), null, "removed:");
+      store.set("a", "3");
+      store.clear();
+      equal(store.get("a"), null, "cleared:");
+    }
+    Object.defineProperty(window, name, own);
+    equal(store.get("kept"), "1");
+    store.clear();
+    equal(window[name].length, 0);
+  }
+});
+
+test("the console names the date of an end after the next day", async () => {
+  await speakIn("ko");
+  for (const [end, want] of [
+    ["202611221620", "15:00–16:20"],
+    ["202611230000", "15:00–24:00"],
+    ["202611231700", "15:00–다음 날 17:00"],
+    ["202611240000", "15:00–11월 24일 (화) 00:00"],
+    ["202611301700", "15:00–11월 30일 (월) 17:00"],
+  ])
+    equal(consoleTimes(parseMinute("202611221500"), parseMinute(end!)), want);
 });
 
 test("an effect runs again when what it read has changed", () => {

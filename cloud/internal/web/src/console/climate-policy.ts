@@ -5,6 +5,7 @@ import { type Child, h, match } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, effect, type Signal, signal } from "../core/signal";
+import { tabStore } from "../core/storage";
 import { type Edits, keptEdits, newerNotice, restoredNotice } from "./draft";
 import { priceIn } from "./numbers";
 import {
@@ -164,14 +165,13 @@ function open(branch: Branch, state: State, room: string, refresh: () => Promise
     const start = (from: State) => {
       base = policyOf(from, room);
       newer.set(null);
-      sessionStorage.removeItem(key);
+      tabStore.remove(key);
       shown.set({ draft: draftOf(base, from), restored: false });
     };
     const keep = (typed: Draft) => {
       edited = typed;
-      if (same(typed, draftOf(base, state))) sessionStorage.removeItem(key);
-      else
-        sessionStorage.setItem(key, JSON.stringify({ base, values: typed } satisfies Edits<Policy | undefined, Draft>));
+      if (same(typed, draftOf(base, state))) tabStore.remove(key);
+      else tabStore.set(key, JSON.stringify({ base, values: typed } satisfies Edits<Policy | undefined, Draft>));
     };
     /** Replaces the policy of this room in the list as it is now. */
     const put = (body: () => ReturnType<typeof bodyOf> | null) =>
@@ -184,7 +184,7 @@ function open(branch: Branch, state: State, room: string, refresh: () => Promise
         }
         const others = now.rooms.filter((p) => p.room !== room);
         await api.put(path(branch), { rooms: own ? [...others, own] : others });
-        sessionStorage.removeItem(key);
+        tabStore.remove(key);
         toast(t("saved"));
         close();
         await refresh();

@@ -2,6 +2,7 @@
 
 import { type Child, h, match, when } from "../core/dom";
 import { effect, type Readable, type Signal, signal, untracked } from "../core/signal";
+import { tabStore } from "../core/storage";
 import { attempt, button } from "./parts";
 import { t } from "./text";
 
@@ -32,7 +33,7 @@ export interface Edits<B, V> {
 
 /** The edits that are kept, or null. Drafts of earlier versions of the console have no base and are ignored. */
 export function keptEdits<B, V>(key: string): Edits<B, V> | null {
-  const kept = JSON.parse(sessionStorage.getItem(key) ?? "{}") as Partial<Edits<B, V>>;
+  const kept = JSON.parse(tabStore.get(key) ?? "{}") as Partial<Edits<B, V>>;
   return kept.values === undefined ? null : (kept as Edits<B, V>);
 }
 
@@ -65,17 +66,17 @@ export function keepTyped(name: string, fields: Record<string, Typed>): Kept {
   const put = (values: Record<string, string>) => {
     for (const [field, value] of Object.entries(values)) fields[field]?.set(value);
   };
-  const stored = sessionStorage.getItem(key);
+  const stored = tabStore.get(key);
   const restored = signal(stored !== null && stored !== initial); // after saving, the form may begin with what was typed
   if (stored) put(JSON.parse(stored) as Record<string, string>);
   const forget = () => {
     restored.set(false);
-    sessionStorage.removeItem(key);
+    tabStore.remove(key);
   };
   effect(() => {
     const text = JSON.stringify(read());
-    if (text === initial) sessionStorage.removeItem(key);
-    else sessionStorage.setItem(key, text);
+    if (text === initial) tabStore.remove(key);
+    else tabStore.set(key, text);
   });
   const discard = () => {
     put(first);

@@ -5,6 +5,7 @@ import type { Schemas } from "../core/interface";
 import { english } from "../core/language";
 import { go } from "../core/router";
 import { computed, signal } from "../core/signal";
+import { localStore, tabStore } from "../core/storage";
 
 export type Role = NonNullable<Schemas["Me"]["role"]>;
 
@@ -82,7 +83,7 @@ export function noticeEnd(): void {
 
 export async function logout(): Promise<void> {
   await api.post("/admin/logout");
-  sessionStorage.clear(); // drafts may name guests
+  tabStore.clear(); // drafts may name guests
   me.set(null);
   go("/console/login");
 }
@@ -95,8 +96,8 @@ const lastKey = "console-branch";
 
 /** The last visited branch, or the first one. */
 export function homeBranch(): string | undefined {
-  const last = localStorage.getItem(lastKey);
+  const last = localStore.get(lastKey);
   return branches.peek().find((b) => b.branch === last)?.branch ?? branches.peek()[0]?.branch;
 }
 
-export const rememberBranch = (code: string): void => localStorage.setItem(lastKey, code);
+export const rememberBranch = (code: string): boolean => localStore.set(lastKey, code);

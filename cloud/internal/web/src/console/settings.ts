@@ -5,6 +5,7 @@ import { type Child, h, match } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { effect, type Readable, type Signal, signal, untracked } from "../core/signal";
+import { tabStore } from "../core/storage";
 import { contactsPart } from "./contacts";
 import { type Edits, keptEdits, newerNotice, restoredNotice } from "./draft";
 import { textOf, whole, wholeIn } from "./numbers";
@@ -68,7 +69,7 @@ function editor(branch: Branch, data: Readable<Settings>, refresh: () => Promise
   const start = (settings: Settings) => {
     base = baseOf(settings);
     newer.set(null);
-    sessionStorage.removeItem(key);
+    tabStore.remove(key);
     shown.set({ values: valuesOf(settings), draft: false });
   };
   effect(() => {
@@ -82,8 +83,8 @@ function editor(branch: Branch, data: Readable<Settings>, refresh: () => Promise
   });
   const keep = (values: Values) => {
     edited = values;
-    if (same(values, base.values)) sessionStorage.removeItem(key);
-    else sessionStorage.setItem(key, JSON.stringify({ base, values } satisfies Edits<Base, Values>));
+    if (same(values, base.values)) tabStore.remove(key);
+    else tabStore.set(key, JSON.stringify({ base, values } satisfies Edits<Base, Values>));
   };
   const put = async (acceptConflicts: boolean) => {
     await api.put(`/v2/admin/branches/${branch.branch}/settings`, {
@@ -93,7 +94,7 @@ function editor(branch: Branch, data: Readable<Settings>, refresh: () => Promise
     });
     const before = base.values;
     base = { ...base, values: edited };
-    sessionStorage.removeItem(key);
+    tabStore.remove(key);
     await refresh();
     const { revision } = data.peek();
     toastWithUndo(t("saved"), async () => {

@@ -2,14 +2,15 @@
 
 import { type Child, h } from "../core/dom";
 import { effect, onCleanup, signal } from "../core/signal";
+import { localStore } from "../core/storage";
 import { check, dialog } from "./parts";
 import { type TextKey, t } from "./text";
 
 const controls = new Map<string, HTMLElement>();
 
 const offKey = "console-shortcuts";
-const on = signal(localStorage.getItem(offKey) !== "off");
-effect(() => localStorage.setItem(offKey, on() ? "on" : "off"));
+const on = signal(localStore.get(offKey) !== "off");
+effect(() => localStore.set(offKey, on() ? "on" : "off"));
 
 /** Lets a key press a control while its screen is shown. The name of the control must not change. */
 export function shortcut<E extends HTMLElement>(key: string, control: E): E {

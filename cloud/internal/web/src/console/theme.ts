@@ -1,9 +1,10 @@
 // Light or dark: as the system says, or as the user chose in this browser.
 
 import { computed, effect, signal } from "../core/signal";
+import { localStore } from "../core/storage";
 
 const key = "console-theme";
-const stored = localStorage.getItem(key);
+const stored = localStore.get(key);
 
 /** The user's choice. */
 export const theme = signal(stored === "light" || stored === "dark" ? stored : "system");
@@ -14,7 +15,7 @@ system.addEventListener("change", () => night.set(system.matches));
 
 const dark = computed(() => theme() === "dark" || (theme() === "system" && night()));
 
-effect(() => localStorage.setItem(key, theme()));
+effect(() => localStore.set(key, theme()));
 effect(() => {
   const root = document.documentElement;
   root.dataset.theme = dark() ? "dark" : "light";

@@ -1,6 +1,6 @@
 // A router on the browser's history.
 
-import { type Child, match, mount } from "./dom";
+import { append, type Child, match, mount } from "./dom";
 import { plain } from "./form";
 import { batch, signal } from "./signal";
 
@@ -80,12 +80,25 @@ export function again(): void {
   place.set({ path: location.pathname });
 }
 
-/** Shows the screen of the current address in target, wrapped by frame. */
+/** Builds a view. If it throws, the error is reported, and failed is shown instead of an empty page. */
+export function boundary(view: () => Child, failed: () => Child): Child {
+  const built = document.createDocumentFragment();
+  try {
+    append(built, view());
+    return built;
+  } catch (error) {
+    reportError(error);
+    return failed();
+  }
+}
+
+/** Shows the screen of the current address in target, wrapped by frame. failed is shown in place of one that throws. */
 export function route(
   target: Element,
   table: Route[],
   missing: () => Child,
   frame: (screen: () => Child) => Child,
+  failed: () => Child,
 ): () => void {
   routes = table;
   addEventListener("popstate", arrive);
@@ -94,7 +107,8 @@ export function route(
     match(place, ({ path }) => {
       const [found, params] = find(path);
       shown = found;
-      return frame(() => (found ? found.view(params) : missing()));
+      const screen = () => (found ? found.view(params) : missing());
+      return boundary(() => frame(() => boundary(screen, failed)), failed);
     }),
   );
   return () => {

@@ -12,7 +12,7 @@ import { finish, purchase } from "./purchase";
 import { noteConfirmed } from "./receipt";
 import { noteRecent } from "./recent";
 import { heading, link, notice } from "./screen";
-import { confirmPayment } from "./service";
+import { type Confirmed, confirmPayment } from "./service";
 import { t } from "./text";
 
 type State =
@@ -38,9 +38,17 @@ export function confirmPage(): Child {
   void (async () => {
     const began = Date.now();
     while (alive) {
+      const back = purchase()?.back;
+      let answer: Confirmed | undefined;
       try {
-        const back = purchase()?.back;
-        const answer = await confirmPayment(paymentKey, orderId, amount);
+        answer = await confirmPayment(paymentKey, orderId, amount);
+      } catch (error) {
+        const next = after(error, Date.now() - began > longWait);
+        state.set(next);
+        if (next.is === "refused" || next.is === "gone") return;
+      }
+      // Outside the try: an error here does not concern the payment, which must not appear as pending.
+      if (answer) {
         const deposit = Boolean(answer.virtualaccountAccountNumber);
         noteConfirmed(answer, deposit ? back : undefined);
         if (!alive) return;
@@ -53,10 +61,6 @@ export function confirmPage(): Child {
         noteRecent();
         go("/book/receipt", { replace: true });
         return;
-      } catch (error) {
-        const next = after(error, Date.now() - began > longWait);
-        state.set(next);
-        if (next.is === "refused" || next.is === "gone") return;
       }
       await new Promise((wake) => setTimeout(wake, retryDelay));
     }

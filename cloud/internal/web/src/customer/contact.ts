@@ -266,7 +266,7 @@ function form(held: Held, { over, check }: Guard): Child {
   const consents = { terms: given("terms"), privacy: given("privacy"), age: given("age") };
   const each = Object.values(consents);
   // Kept with every keystroke: a reload, another language or a look at another screen loses nothing.
-  effect(() =>
+  effect(() => {
     keep({
       ...identity(held),
       name: name.value(),
@@ -275,8 +275,8 @@ function form(held: Held, { over, check }: Guard): Child {
       receiptType: receipt.type(),
       receiptNumber: receipt.number(),
       consents: Object.entries(consents).flatMap(([what, is]) => (is() ? [what] : [])),
-    }),
-  );
+    });
+  });
   const problem = signal("");
   const busy = signal(false);
   const submit = async () => {
@@ -299,8 +299,11 @@ function form(held: Held, { over, check }: Guard): Child {
         contact.email,
         wishOf(purchase()!),
       );
-      keep({ ...contact, orderId });
-      go("/book/pay");
+      if (keep({ ...contact, orderId })) go("/book/pay");
+      else {
+        busy.set(false);
+        problem.set(t("needStorage"));
+      }
     } catch (error) {
       busy.set(false);
       if (error instanceof ApiError && error.type === "ResourceTimeOutException") over();

@@ -4,6 +4,7 @@
 import { type Minute, parseMinute, parseStoredEnd } from "../booking/time";
 import { type Child, h } from "../core/dom";
 import { go } from "../core/router";
+import { tabStore } from "../core/storage";
 import { refundFields } from "./cancel";
 import { checkAll } from "./field";
 import { check, sign } from "./icons";
@@ -21,21 +22,21 @@ type Stay = PaymentRecord & { needsAccount: boolean };
 /** The stay that the guest is exchanging at a branch, or null. */
 export function exchanging(branch: string): Stay | null {
   try {
-    const record = JSON.parse(sessionStorage.getItem(key) ?? "null") as Stay | null;
+    const record = JSON.parse(tabStore.get(key) ?? "null") as Stay | null;
     return record?.branch === branch ? record : null;
   } catch {
     return null;
   }
 }
 
-export const endExchange = (): void => sessionStorage.removeItem(key);
+export const endExchange = (): void => tabStore.remove(key);
 
 /** Leads to the choice of another room or time. Without a quote the list's values are used: the service decides anyway. */
 export async function beginExchange({ record }: Mine): Promise<void> {
   const listed = { paid: record.amount, needsAccount: record.method === "가상계좌" };
   const { paid, needsAccount } = await quoteRefund(record.id).catch(() => listed);
   const stay: Stay = { ...record, amount: paid, needsAccount };
-  sessionStorage.setItem(key, JSON.stringify(stay));
+  tabStore.set(key, JSON.stringify(stay));
   go(`/b/${record.branch}`);
 }
 

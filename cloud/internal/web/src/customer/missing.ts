@@ -1,8 +1,8 @@
-// The screen for unknown addresses.
+// The screens for unknown addresses and for screens that fail.
 
 import type { Child } from "../core/dom";
-import { question, sign } from "./icons";
-import { link, notice } from "./screen";
+import { question, sign, warning } from "./icons";
+import { button, link, notice } from "./screen";
 import { t } from "./text";
 
 export const missing = (): Child =>
@@ -12,4 +12,13 @@ export const missing = (): Child =>
     t("missingText"),
     link(t("home"), "/", "primary"),
     link(t("my"), "/my"),
+  );
+
+export const broken = (): Child =>
+  notice(
+    sign(warning(), "bad"),
+    t("failedTitle"),
+    t("serverFailed"),
+    button(t("retry"), () => location.reload()),
+    location.pathname === "/" ? null : link(t("home"), "/"),
   );

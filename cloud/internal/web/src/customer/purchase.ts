@@ -3,6 +3,7 @@
 
 import type { Minute } from "../booking/time";
 import type { Schemas } from "../core/interface";
+import { tabStore } from "../core/storage";
 import * as service from "./service";
 
 export interface Purchase {
@@ -34,19 +35,20 @@ const key = "purchase";
 
 export function purchase(): Purchase | null {
   try {
-    return JSON.parse(sessionStorage.getItem(key) ?? "null") as Purchase | null;
+    return JSON.parse(tabStore.get(key) ?? "null") as Purchase | null;
   } catch {
     return null;
   }
 }
 
-export function keep(change: Partial<Purchase>): void {
+/** Keeps a change. Returns whether it survives the way to another document, such as the payment page. */
+export function keep(change: Partial<Purchase>): boolean {
   const blank = { branch: "", room: "", start: 0, end: 0, name: "", mobile: "", email: "", consents: [], orderId: "" };
-  sessionStorage.setItem(key, JSON.stringify({ ...blank, ...purchase(), ...change }));
+  return tabStore.set(key, JSON.stringify({ ...blank, ...purchase(), ...change }));
 }
 
 export function finish(): void {
-  sessionStorage.removeItem(key);
+  tabStore.remove(key);
 }
 
 /** Holds the room for the purchase. */

@@ -8,6 +8,7 @@ import { submits } from "../core/form";
 import { countdown } from "../core/format";
 import { resource } from "../core/resource";
 import { computed, effect, type Readable, signal } from "../core/signal";
+import { tabStore } from "../core/storage";
 import { arrival } from "./arrival";
 import { receiptStatus } from "./cash-receipt";
 import { checkAll, field, looksLikeMobile, tidyMobile } from "./field";
@@ -74,7 +75,7 @@ interface Found {
 async function load(): Promise<Found | null> {
   try {
     const [receipt, branches] = await Promise.all([getReceipt(), getBranches()]);
-    sessionStorage.removeItem(confirmedKey);
+    tabStore.remove(confirmedKey);
     return { receipt, branch: branches.find((b) => b.branch === receipt.branch)!, follows: true };
   } catch (error) {
     if (!(error instanceof ApiError && error.status === 401)) throw error;
@@ -91,22 +92,22 @@ const extendedKey = "extended"; // the key page of the stay that a deposit will 
  * keyPage is the page of the stay that a deposit will extend.
  */
 export function noteConfirmed(answer: Confirmed, keyPage?: string): void {
-  sessionStorage.setItem(confirmedKey, JSON.stringify(answer));
-  if (keyPage) sessionStorage.setItem(extendedKey, keyPage);
-  else sessionStorage.removeItem(extendedKey);
+  tabStore.set(confirmedKey, JSON.stringify(answer));
+  if (keyPage) tabStore.set(extendedKey, keyPage);
+  else tabStore.remove(extendedKey);
 }
 
 /** Returns to the key page after the deposit for an extension: the guest has the key already. */
 function extended(): Child {
-  const keyPage = sessionStorage.getItem(extendedKey);
+  const keyPage = tabStore.get(extendedKey);
   if (!keyPage) return null;
-  sessionStorage.removeItem(extendedKey);
+  tabStore.remove(extendedKey);
   location.replace(`${keyPage}?fresh=1`); // a stored page has the old end
   return loading();
 }
 
 async function elsewhere(): Promise<Found | null> {
-  const noted = sessionStorage.getItem(confirmedKey);
+  const noted = tabStore.get(confirmedKey);
   if (!noted) return null;
   const answer = JSON.parse(noted) as Confirmed;
   const branch = await getBranch(answer.branch);
@@ -222,7 +223,7 @@ const correctionKey = "correction"; // the number while it is typed, so that a r
 
 /** Corrects the phone number that was typed, and sends the key again. */
 function correction(shown: Readable<Found>, refresh: () => Promise<unknown>): Child {
-  const draft = sessionStorage.getItem(correctionKey);
+  const draft = tabStore.get(correctionKey);
   const mobile = field({
     id: "mobile",
     label: t("fieldMobile"),
@@ -233,8 +234,8 @@ function correction(shown: Readable<Found>, refresh: () => Promise<unknown>): Ch
   });
   effect(() => {
     const typed = mobile.value();
-    if (typed === shown().receipt.mobileNum) sessionStorage.removeItem(correctionKey);
-    else sessionStorage.setItem(correctionKey, typed);
+    if (typed === shown().receipt.mobileNum) tabStore.remove(correctionKey);
+    else tabStore.set(correctionKey, typed);
   });
   const busy = signal(false);
   const outcome = signal<{ text: string; kind: "good" | "warn" } | null>(null);
@@ -294,7 +295,7 @@ function waiting(found: Readable<Found>): Child {
   const due = dueOf(found.peek());
   const time = ticking();
   const left = computed(() => due - time());
-  const keyPage = sessionStorage.getItem(extendedKey);
+  const keyPage = tabStore.get(extendedKey);
   return [
     sign(clock(), "wait"),
     heading(t("waitTitle"), found.peek().follows ? t("waitText") : t("waitElsewhere")),

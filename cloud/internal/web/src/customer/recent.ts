@@ -2,12 +2,13 @@
 // The purchase itself is not stored here: the service identifies it by a cookie that scripts cannot read.
 
 import { now } from "../core/clock";
+import { localStore } from "../core/storage";
 
 const key = "recent";
 const life = 24 * 3600 * 1000; // of that cookie
 
-export const recent = (): boolean => Number(localStorage.getItem(key)) > now();
+export const recent = (): boolean => Number(localStore.get(key)) > now();
 
-export const noteRecent = (): void => localStorage.setItem(key, String(now() + life));
+export const noteRecent = (): boolean => localStore.set(key, String(now() + life));
 
-export const forgetRecent = (): void => localStorage.removeItem(key);
+export const forgetRecent = (): void => localStore.remove(key);

@@ -29,6 +29,8 @@ export const en: Texts = {
   failedTitle: "Something went wrong",
   networkFailed: "We could not reach the server. Check your connection and try again.",
   serverFailed: "Please try again in a moment. If it keeps happening, give us a call.",
+  needStorage:
+    "Your browser does not let this site store data, which the payment needs. Allow it in the settings, or book in another browser.",
   tooMany: "Too many requests. Please try again in a moment.",
   missingTitle: "Page not found",
   missingText: "This page has moved or is gone.",

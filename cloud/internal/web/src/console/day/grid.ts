@@ -6,6 +6,7 @@ import { now as clock } from "../../core/clock";
 import { type Child, each, h } from "../../core/dom";
 import { countdown } from "../../core/format";
 import { computed, effect, onCleanup, type Readable, signal, untracked } from "../../core/signal";
+import { localStore } from "../../core/storage";
 import { button, toast } from "../parts";
 import type { Branch } from "../session";
 import { t, timesText, won } from "../text";
@@ -42,7 +43,7 @@ const rowHeight = 52;
 export function grid(o: Options): Child {
   const midnight = parseDate(o.day.peek().date);
   const zoom = signal(storedZoom());
-  effect(() => localStorage.setItem(zoomKey, String(zoom())));
+  effect(() => localStore.set(zoomKey, String(zoom())));
   const slotWidth = computed(() => zooms[zoom()]!);
   const ghost = signal<Ghost | null>(null);
   const problem = computed(() => {
@@ -132,7 +133,7 @@ export function grid(o: Options): Child {
 }
 
 function storedZoom(): number {
-  const stored = Number(localStorage.getItem(zoomKey) ?? 2);
+  const stored = Number(localStore.get(zoomKey) ?? 2);
   return Number.isInteger(stored) && stored >= 0 && stored < zooms.length ? stored : 2;
 }
 

@@ -6,6 +6,7 @@ import { type Child, h, when } from "../../core/dom";
 import { resource } from "../../core/resource";
 import { again, go, type Params, query } from "../../core/router";
 import { computed, effect, onCleanup, signal, untracked } from "../../core/signal";
+import { localStore } from "../../core/storage";
 import { handoverButton } from "../handover";
 import { icon } from "../icons";
 import { gather, watch } from "../live";
@@ -38,9 +39,9 @@ export function dayScreen(branch: Branch, params: Params): Child {
   effect(() => {
     if (present() !== today) queueMicrotask(again); // after midnight, links and marks of today move on
   });
-  const view = signal((!narrow.matches && localStorage.getItem(viewKey)) || (narrow.matches ? "list" : "grid"));
+  const view = signal((!narrow.matches && localStore.get(viewKey)) || (narrow.matches ? "list" : "grid"));
   effect(() => {
-    if (!narrow.matches) localStorage.setItem(viewKey, view());
+    if (!narrow.matches) localStore.set(viewKey, view());
   });
   const canceled = signal(false);
   followRecord(branch);

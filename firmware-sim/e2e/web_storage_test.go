@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"testing"
+
+	protocol "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
+)
+
+// deny lets scripts use no storage on pages for which a condition in JavaScript holds, as in a browser that blocks site data.
+func (p *page) deny(condition string) {
+	p.t.Helper()
+	if _, err := chromedp.Call(p.ctx, protocol.AddScriptToEvaluateOnNewDocument, protocol.AddScriptToEvaluateOnNewDocumentParams{Source: `
+		if (` + condition + `) for (const name of ["localStorage", "sessionStorage"])
+			Object.defineProperty(window, name, { get() { throw new DOMException("Access is denied for this document.", "SecurityError"); } });
+	`}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func TestPagesWithoutStorage(t *testing.T) {
+	t.Parallel()
+	chromium.Need(t)
+	s := startStack(t, company)
+	first := newPage(t, s.Pages)
+
+	t.Run("screens", func(t *testing.T) {
+		p := first.another(t)
+		p.expect("401 (Unauthorized)")
+		p.deny("true")
+		for _, c := range []struct{ path, text string }{
+			{"/", "어느 지점으로 갈까요?"}, {"/b/gangnam", "언제 갈까요?"}, {"/book/receipt", "예약 내역을 찾을 수 없어요"},
+			{"/my", "예약을 확인해 볼게요"}, {"/terms", "이용약관"}, {"/console", "관리자 로그인"},
+		} {
+			p.open(c.path)
+			p.see(c.text)
+		}
+		p.on(desktop).enterConsole("hq", "hq-demo")
+		p.see("예약")
+	})
+
+	t.Run("a choice ends with an explanation", func(t *testing.T) {
+		p := first.another(t)
+		p.deny("true")
+		p.begin("오늘", "2번 룸")
+		p.press("1시간")
+		p.reserve()
+		p.fill("이름", "홍길동")
+		p.fill("휴대폰 번호", "010-2345-6789")
+		p.press("모두 동의해요", "결제 수단 고르기")
+		p.see("브라우저가 사이트 데이터를 저장하지 못해 결제로 넘어갈 수 없어요.")
+		p.at("/book/contact")
+	})
+
+	t.Run("a confirmed payment leads to the receipt", func(t *testing.T) {
+		p := first.another(t)
+		p.deny(`location.pathname === "/book/confirm"`)
+		p.begin("오늘", "3번 룸")
+		p.press("1시간")
+		p.reserve()
+		p.introduce("010-3456-7890")
+		p.pay(s, "카드")
+		p.at("/book/receipt")
+		p.see("예약이 확정됐어요")
+	})
+}
