@@ -93,9 +93,19 @@ func NewClock(machine Machine, disk Disk, log *slog.Logger) *Clock {
 	return c
 }
 
+// neverSet is the time before which a hardware clock has not been set: that of a Pi 5 without its battery counts from 1970 since the power
+// came back. Related to the time, it would show the same time again after each power cut.
+var neverSet = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+
+// hardwareSeconds returns the time of the hardware clock; ok is false if there is none, or one that has not been set.
+func hardwareSeconds(machine Machine) (seconds int64, ok bool) {
+	seconds, ok = machine.HardwareClock()
+	return seconds, ok && seconds >= neverSet
+}
+
 // now returns the time that the hardware clock shows.
 func (h hardware) now(machine Machine) (Span, bool) {
-	seconds, ok := machine.HardwareClock()
+	seconds, ok := hardwareSeconds(machine)
 	elapsed := time.Duration(seconds-h.Seconds) * time.Second
 	if !ok || h.Seconds == 0 || elapsed < 0 { // it was set back, or lost its power
 		return Span{}, false
@@ -164,7 +174,7 @@ func (c *Clock) Beacon(m protocol.Beacon) error {
 
 // observeHardware relates the hardware clock to the time. mu is held.
 func (c *Clock) observeHardware(earliest, latest time.Time) {
-	seconds, ok := c.machine.HardwareClock()
+	seconds, ok := hardwareSeconds(c.machine)
 	if !ok {
 		return
 	}
