@@ -292,6 +292,9 @@ func (h *health) write(state agent.Health) error {
 	if h.file == "" || text == h.last && time.Since(h.written) < healthInterval {
 		return nil
 	}
+	if err := replace(h.file, []byte(text), 0o600); err != nil {
+		return err // the next call tries again: the trial of an update reads the file
+	}
 	h.last, h.written = text, time.Now()
-	return replace(h.file, []byte(text), 0o600)
+	return nil
 }
