@@ -265,15 +265,23 @@ function form(held: Held, { over, check }: Guard): Child {
   const given = (what: string) => signal(p?.consents?.includes(what) ?? false);
   const consents = { terms: given("terms"), privacy: given("privacy"), age: given("age") };
   const each = Object.values(consents);
-  // Kept with every keystroke: a reload, another language or a look at another screen loses nothing.
+  // Kept with every keystroke: a reload, another language or a look at another screen loses nothing. The order has the contact
+  // that was registered, so a change of the contact ends it: the payment screen leads back to this form.
+  let before = "";
   effect(() => {
-    keep({
-      ...identity(held),
+    const contact = {
       name: name.value(),
       mobile: mobile.value(),
       email: email.value(),
       receiptType: receipt.type(),
       receiptNumber: receipt.number(),
+    };
+    const now = JSON.stringify(contact);
+    if (before && before !== now) keep({ orderId: "" });
+    before = now;
+    keep({
+      ...identity(held),
+      ...contact,
       consents: Object.entries(consents).flatMap(([what, is]) => (is() ? [what] : [])),
     });
   });
