@@ -199,3 +199,21 @@ func (b *browser) purchase(s *world.Stack, branch string, room, amount int, mobi
 	b.must("POST", "/payment/confirm", map[string]any{"paymentKey": payment.PaymentKey, "orderId": order.OrderID, "amount": amount}, nil)
 	return order.OrderID
 }
+
+// TestWebLoginStaysOnSite: browsers read a backslash in an address as a slash, so a link with ?next=/\host must not lead to that host
+// after the login.
+func TestWebLoginStaysOnSite(t *testing.T) {
+	t.Parallel()
+	chromium.Need(t)
+	s := startStack(t, company)
+	const mobile = "01012349999"
+	newBrowser(t, s).purchase(s, "gangnam", 1, 30000, mobile, "카드", currentSlot().Add(26*time.Hour))
+	p := newPage(t, s.Pages)
+	p.expect("401 (Unauthorized)", "404")
+	p.open(`/login?next=/%5C` + strings.TrimPrefix(s.SandboxAt, "http://") + `/book/pay`)
+	p.logIn(s, mobile)
+	p.wait("the page after the login", `location.pathname !== "/login"`)
+	if at := value[string](p, `location.href`); at != s.Pages+"/my" {
+		t.Errorf("got %s after the login, want %s/my", at, s.Pages)
+	}
+}

@@ -167,6 +167,7 @@ const submitButton = (text: string, busy: () => boolean): Element =>
 
 /** The address to return to after the login; only addresses of this site are accepted. */
 function nextAddress(): string {
-  const next = query().get("next") ?? "/my";
-  return /^\/(?!\/)/.test(next) ? next : "/my";
+  const next = query().get("next") ?? "";
+  // Browsers read a backslash as a slash and skip tabs and line breaks, so /\host is another site, too.
+  return /^\/(?![/\\\t\n\r])/.test(next) ? next : "/my";
 }
