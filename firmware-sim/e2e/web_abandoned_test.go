@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"testing"
+	"time"
 
 	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
@@ -43,6 +44,42 @@ func TestWebCorrectedNumber(t *testing.T) {
 	})
 	if received[wrong] > 0 || received[right] == 0 {
 		t.Errorf("got messages to %v, want them to %s only", received, right)
+	}
+}
+
+// TestWebHomeWhileConfirming: the provider has captured the payment and does not answer, and the page says that the result is being
+// checked. A tap on the mark at the top must not cancel the booking.
+func TestWebHomeWhileConfirming(t *testing.T) {
+	t.Parallel()
+	chromium.Need(t)
+	s := startStack(t, company)
+	b := &buyer{page: newPage(t, s.Pages), s: s, mobile: "01055558888", choice: "/b/gangnam/" + inTwoDays() + "/2/1000-1100"}
+	b.expect("401 (Unauthorized)", "503 (Service Unavailable)")
+	b.reach("pay")
+	b.act()
+	b.arrive("provider")
+	postJSON(t, s.SandboxAt+"/sandbox/faults", map[string]any{"target": "confirm", "kind": "drop-after-commit", "times": 1}, nil)
+	postJSON(t, s.SandboxAt+"/sandbox/faults", map[string]any{"target": "get", "kind": "error", "times": 1000, "status": 500}, nil)
+	b.act()
+	b.see("두 번 결제되지 않으니")
+	value[bool](b.page, `(document.querySelector("a.brand").click(), true)`)
+	b.at("/")
+	time.Sleep(2 * time.Second) // for a request that must not be sent
+	requestJSON(t, "DELETE", s.SandboxAt+"/sandbox/faults", nil, nil)
+	hq := newBrowser(t, s)
+	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
+	var sold struct {
+		Reservations []struct{ RoomNo, Start, State string }
+	}
+	for range 60 {
+		time.Sleep(time.Second)
+		hq.must("GET", "/v2/admin/reservations?query="+b.mobile, nil, &sold)
+		if len(sold.Reservations) > 0 && (sold.Reservations[0].State == "DONE" || sold.Reservations[0].State == "CANCELED") {
+			break
+		}
+	}
+	if len(sold.Reservations) != 1 || sold.Reservations[0].State != "DONE" {
+		t.Errorf("got reservations %+v, want one that is DONE", sold.Reservations)
 	}
 }
 

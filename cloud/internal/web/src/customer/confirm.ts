@@ -8,7 +8,7 @@ import { onCleanup, signal } from "../core/signal";
 import { endExchange } from "./exchange";
 import { refused } from "./fail";
 import { clock, sign } from "./icons";
-import { finish, purchase } from "./purchase";
+import { finish, keep, purchase } from "./purchase";
 import { noteConfirmed } from "./receipt";
 import { noteRecent } from "./recent";
 import { heading, link, notice } from "./screen";
@@ -33,6 +33,10 @@ export function confirmPage(): Child {
     return null;
   }
   const state = signal<State>({ is: "asking" });
+  const mark = (confirming: boolean) => {
+    if (purchase()) keep({ confirming });
+  };
+  mark(true);
   let alive = true;
   onCleanup(() => (alive = false));
   void (async () => {
@@ -45,7 +49,10 @@ export function confirmPage(): Child {
       } catch (error) {
         const next = after(error, Date.now() - began > longWait);
         state.set(next);
-        if (next.is === "refused" || next.is === "gone") return;
+        if (next.is === "refused" || next.is === "gone") {
+          mark(false);
+          return;
+        }
       }
       // Outside the try: an error here does not concern the payment, which must not appear as pending.
       if (answer) {

@@ -86,7 +86,7 @@ export async function exchange(
     done();
     return true;
   }
-  keep({ branch: stay.branch, ...to, orderId: "", back: "", replaces: stay.id });
+  keep({ branch: stay.branch, ...to, orderId: "", back: "", replaces: stay.id, confirming: false });
   go("/book/contact");
   return true;
 }

@@ -25,6 +25,8 @@ export interface Purchase {
   back?: string;
   /** The stay that the purchase replaces. */
   replaces?: number;
+  /** The payment may have been captured: only an explicit cancellation may release the room. */
+  confirming?: boolean;
 }
 
 /** The cash receipt that the customer wants, as the service takes it. */
@@ -54,7 +56,7 @@ export function finish(): void {
 /** Holds the room for the purchase. */
 export async function begin(branch: string, room: string, start: Minute, end: Minute): Promise<void> {
   await service.hold(branch, room, start, end);
-  keep({ branch, room, start, end, orderId: "", back: "", replaces: 0 });
+  keep({ branch, room, start, end, orderId: "", back: "", replaces: 0, confirming: false });
 }
 
 /** Whether this tab holds a room: one that was chosen, or more time of a stay. */
@@ -63,15 +65,19 @@ export function buying(): boolean {
   return Boolean(p?.branch || p?.back);
 }
 
-/** Releases the room because the customer returned to choosing. The contact is kept for the next choice in this tab. */
+/**
+ * Releases the room because the customer returned to choosing, unless its payment is being confirmed. The contact is kept for the
+ * next choice in this tab.
+ */
 export function giveUp(): void {
-  if (!buying()) return;
+  if (!buying() || purchase()?.confirming) return;
   keep({ branch: "", room: "", start: 0, end: 0, orderId: "", back: "", replaces: 0 });
   service.release();
 }
 
 /** Releases the room and forgets the contact. */
 export function leave(): void {
+  keep({ confirming: false });
   giveUp();
   finish();
 }
