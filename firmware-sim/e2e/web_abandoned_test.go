@@ -47,6 +47,27 @@ func TestWebCorrectedNumber(t *testing.T) {
 	}
 }
 
+// TestWebOtherTabKeepsRoom: a guest holds room 2 in one tab and pays for room 3 in another. The first tab shows that another room is
+// held; going back there must not release room 3.
+func TestWebOtherTabKeepsRoom(t *testing.T) {
+	t.Parallel()
+	chromium.Need(t)
+	s := startStack(t, company)
+	day := inTwoDays()
+	a := &buyer{page: newPage(t, s.Pages), s: s, mobile: "01055556666", choice: "/b/gangnam/" + day + "/2/1000-1100"}
+	a.expect("401 (Unauthorized)", "409 (Conflict)")
+	a.reach("contact")
+	b := a.tab("")
+	b.choice, b.mobile = "/b/gangnam/"+day+"/3/1000-1100", "01055557777"
+	b.reach("provider")
+	value[bool](a.page, `document.dispatchEvent(new Event("visibilitychange"))`)
+	a.arrive("notice")
+	a.leave("back")             // to the choice of the room
+	time.Sleep(3 * time.Second) // for a request that must not be sent
+	b.act()
+	b.arrive("receipt")
+}
+
 // TestWebHomeWhileConfirming: the provider has captured the payment and does not answer, and the page says that the result is being
 // checked. A tap on the mark at the top must not cancel the booking.
 func TestWebHomeWhileConfirming(t *testing.T) {

@@ -145,7 +145,7 @@ function otherHold(shown: Held, current: Held): Child {
   ];
 }
 
-const identity = ({ hold }: Held) => ({
+export const identity = ({ hold }: Held) => ({
   branch: hold.branch,
   room: hold.roomNo,
   start: parseMinute(hold.startDateTime),
@@ -185,7 +185,7 @@ export function gone(): Child {
         t("pickAgain"),
         () => {
           const to = choosing(p);
-          giveUp();
+          void giveUp();
           go(to, { replace: true });
         },
         { kind: "soft" },
@@ -342,7 +342,7 @@ function form(held: Held, { over, check }: Guard): Child {
       t("leave"),
       () => {
         const to = choosing(purchase());
-        leave();
+        void leave();
         go(to, { replace: true });
       },
       { kind: "plain" },

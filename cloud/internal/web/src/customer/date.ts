@@ -15,7 +15,7 @@ import { dateText, monthText, t, weekdayText } from "./text";
 const week = 7;
 
 export function datePage({ branch = "" }: Record<string, string>): Child {
-  giveUp();
+  void giveUp();
   return fetched(
     resource(() => getBranch(branch)),
     (found) => () => {

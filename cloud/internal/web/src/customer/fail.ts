@@ -28,7 +28,7 @@ export function refused(code: string | null, message: string): Child {
     try {
       const held = await currentHold();
       if (p?.back) {
-        giveUp(); // choosing again takes another hold and order
+        await giveUp(); // choosing again takes another hold and order
         location.replace(p.back);
       } else if (held && p?.name) {
         const { legalVersion } = await getSite();
@@ -43,11 +43,12 @@ export function refused(code: string | null, message: string): Child {
       else problem.set(explain(error));
     }
   };
-  const choose = () => {
+  const choose = async () => {
     const to = choosing(p);
-    leave();
-    if (p?.back) location.replace(to);
-    else go(to, { replace: true });
+    const left = leave();
+    if (!p?.back) return go(to, { replace: true });
+    await left; // another document would end the release
+    location.replace(to);
   };
   const canceled = /CANCEL/.test(code ?? ""); // by the guest: nothing has gone wrong
   const refunded = code === "REFUNDED_PAYMENT"; // captured, so "nothing was charged" would be wrong
@@ -69,8 +70,11 @@ export function refused(code: string | null, message: string): Child {
         },
       ),
       refunded
-        ? button(t("bookAgain"), choose) // the reservation has ended: nothing is left to pay or to leave
-        : [button(t("payAgain"), () => void again(), { busy }), button(t("leave"), choose, { kind: "soft" })],
+        ? button(t("bookAgain"), () => void choose()) // the reservation has ended: nothing is left to pay or to leave
+        : [
+            button(t("payAgain"), () => void again(), { busy }),
+            button(t("leave"), () => void choose(), { kind: "soft" }),
+          ],
     ),
     alert(() => (problem() ? note(problem(), "warn") : null)),
   ];

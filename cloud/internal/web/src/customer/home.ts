@@ -22,7 +22,7 @@ let typed = document.querySelector<HTMLInputElement>("#search")?.value;
 let typing = document.activeElement?.id === "search";
 
 export function home(): Child {
-  giveUp();
+  void giveUp();
   const asked = query();
   let search: BranchSearch = { q: (typed ?? asked.get("q") ?? "").trim(), cursor: asked.get("cursor") };
   typed = undefined;

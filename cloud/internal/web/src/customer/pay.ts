@@ -13,10 +13,11 @@ import {
   guarded,
   type Held,
   holdChip,
+  identity,
   refundNote,
   whatIsHeld,
 } from "./contact";
-import { purchase } from "./purchase";
+import { keep, purchase } from "./purchase";
 import { actions, alert, button, explain, failure, fetched, heading, note } from "./screen";
 import { branchName, getSite } from "./service";
 import { t, won } from "./text";
@@ -49,10 +50,14 @@ export function payPage(): Child {
   return fetched(held, (data) => {
     const found = data.peek();
     if (!found) return gone();
-    if (!purchase()?.orderId) {
+    const p = purchase();
+    if (!p?.orderId) {
       go("/book/contact", { replace: true });
       return null;
     }
+    // The key page does not know the hold of an extension.
+    const { room, start, end } = identity(found);
+    if (p.back && !p.room) keep({ room, start, end });
     return guarded(found, screen);
   });
 }

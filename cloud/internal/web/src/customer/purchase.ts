@@ -1,7 +1,7 @@
 // The purchase in progress in this tab, from the hold to the receipt. It is kept in the session storage of the tab, so it
 // survives reloads and the detour to the payment provider, and ends with the tab.
 
-import type { Minute } from "../booking/time";
+import { type Minute, parseMinute, parseStoredEnd } from "../booking/time";
 import type { Schemas } from "../core/interface";
 import { tabStore } from "../core/storage";
 import * as service from "./service";
@@ -66,20 +66,29 @@ export function buying(): boolean {
 }
 
 /**
- * Releases the room because the customer returned to choosing, unless its payment is being confirmed. The contact is kept for the
- * next choice in this tab.
+ * Releases the room because the customer returned to choosing, unless its payment is being confirmed or another tab has replaced
+ * the hold. The contact is kept for the next choice in this tab.
  */
-export function giveUp(): void {
-  if (!buying() || purchase()?.confirming) return;
+export async function giveUp(): Promise<void> {
+  const p = purchase();
+  if (!p || !buying() || p.confirming) return;
   keep({ branch: "", room: "", start: 0, end: 0, orderId: "", back: "", replaces: 0 });
-  service.release();
+  await service.release(
+    (held) =>
+      !p.room || // an extension that was not shown yet
+      ((!p.branch || held.branch === p.branch) &&
+        held.roomNo === p.room &&
+        parseMinute(held.startDateTime) === p.start &&
+        parseStoredEnd(held.endDateTime) === p.end),
+  );
 }
 
 /** Releases the room and forgets the contact. */
-export function leave(): void {
+export async function leave(): Promise<void> {
   keep({ confirming: false });
-  giveUp();
+  const released = giveUp();
   finish();
+  await released;
 }
 
 /** The address at which the room of the purchase is chosen. */

@@ -31,7 +31,7 @@ interface Found {
 }
 
 export function roomsPage({ branch = "", date = "" }: Record<string, string>): Child {
-  giveUp();
+  void giveUp();
   const at = parseDate(date);
   if (Number.isNaN(at)) return missing();
   let kept: Promise<Showcase> | undefined; // the slots are fetched again and again, the photos once

@@ -98,8 +98,11 @@ export async function getDay(branch: string, date: string): Promise<Availability
   return new Availability(lookups, start, start + day + overnight * 60);
 }
 
-export const hold = (branch: string, room: string, start: Minute, end: Minute) =>
-  api.post<null>("/reservation", { branch, room: Number(room), startDateTime: wire(start), endDateTime: wire(end) });
+export async function hold(branch: string, room: string, start: Minute, end: Minute): Promise<void> {
+  await releasing;
+  const times = { startDateTime: wire(start), endDateTime: wire(end) };
+  await api.post<null>("/reservation", { branch, room: Number(room), ...times });
+}
 
 /** Moves a paid stay at once if it costs the same at its new time; otherwise holds the new time. */
 export const exchangeStay = (id: number, room: string, start: Minute, end: Minute, account: RefundAccount | null) =>
@@ -112,10 +115,13 @@ export const exchangeStay = (id: number, room: string, start: Minute, end: Minut
 
 let releasing: Promise<unknown> = Promise.resolve();
 
-/** Releases the room of this browser. If the request is lost, the hold expires by itself. */
-export function release(): void {
+/** Releases the room of this browser if the hold is the caller's. If a request is lost, the hold expires by itself. */
+export function release(ours: (held: Hold) => boolean): Promise<unknown> {
   dropCarried(); // it shows the room as taken
-  releasing = api.farewell("/reservation").catch(() => undefined);
+  releasing = getHold()
+    .then((held) => (ours(held) ? api.farewell("/reservation") : null))
+    .catch(() => undefined);
+  return releasing;
 }
 
 export const getHold = () => api.get<Hold>("/v2/hold");

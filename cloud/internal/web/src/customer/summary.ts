@@ -27,7 +27,7 @@ interface Offer {
 }
 
 export function summaryPage({ branch = "", date = "", room = "", times = "" }: Record<string, string>): Child {
-  giveUp();
+  void giveUp();
   const [start, end] = interval(date, times);
   if (Number.isNaN(start)) return missing();
   const rooms = `/b/${branch}/${date}`;
