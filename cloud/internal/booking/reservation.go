@@ -124,7 +124,7 @@ const (
 	StatusConflict          BookingStatus = "conflict" // a partner has sold it although its time was taken
 )
 
-// BookingStatus returns the status that administrators see; empty if the reservation is not live. A reservation that is
+// BookingStatus returns the status that administrators see; empty if the reservation is neither live nor in conflict. A reservation that is
 // being cancelled keeps its previous status.
 func (r Reservation) BookingStatus() BookingStatus {
 	switch r.State {
