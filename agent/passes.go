@@ -41,12 +41,15 @@ func newPasses(a *agent, board Board) *passes {
 // run reads the keypads until ctx is done.
 func (p *passes) run(ctx context.Context) {
 	var work sync.WaitGroup
+	defer p.controller.Wait() // for the results of the last attempts
 	defer work.Wait()
 	work.Go(func() { p.controller.Run(ctx) })
 	work.Go(func() { p.watchClock(ctx) })
 	for _, k := range p.keypads {
 		work.Go(func() {
-			k.Reader.Read(ctx, func(digits string) keypad.Verdict { return keypad.Verdict(p.controller.Attempt(k.Device, digits)) })
+			k.Reader.Read(ctx, func(digits string, at time.Time) keypad.Verdict {
+				return keypad.Verdict(p.controller.Attempt(k.Device, digits, at))
+			})
 		})
 	}
 }

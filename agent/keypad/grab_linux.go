@@ -7,10 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// evIOCGrab is EVIOCGRAB of linux/input.h: _IOW('E', 0x90, int).
-const evIOCGrab = 0x40044590
+// Requests of linux/input.h.
+const (
+	evIOCGrab       = 0x40044590 // EVIOCGRAB: _IOW('E', 0x90, int)
+	evIOCSetClockID = 0x400445a0 // EVIOCSCLOCKID: _IOW('E', 0xa0, int)
+)
 
-// grab opens an input device for this program alone.
+// grab opens an input device for this program alone. Its events have the time of the monotonic clock, which no program can set.
 func grab(path string) (io.ReadCloser, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // non-blocking, so that Close ends a Read
 	if err != nil {
@@ -18,7 +21,11 @@ func grab(path string) (io.ReadCloser, error) {
 	}
 	raw, err := f.SyscallConn()
 	if err == nil {
-		ctlErr := raw.Control(func(fd uintptr) { err = unix.IoctlSetInt(int(fd), evIOCGrab, 1) })
+		ctlErr := raw.Control(func(fd uintptr) {
+			if err = unix.IoctlSetPointerInt(int(fd), evIOCSetClockID, unix.CLOCK_MONOTONIC); err == nil {
+				err = unix.IoctlSetInt(int(fd), evIOCGrab, 1)
+			}
+		})
 		if err == nil {
 			err = ctlErr
 		}

@@ -21,10 +21,13 @@ type Verdict struct {
 	Reason   string
 }
 
+// Enter judges an entry. at is when its last key was pressed: keys that wait while an earlier entry is judged keep their age.
+type Enter func(digits string, at time.Time) Verdict
+
 // Reader is the keypad of one door. Read passes each completed entry to enter, one at a time, until ctx is done; it survives the
 // loss of its device.
 type Reader interface {
-	Read(ctx context.Context, enter func(digits string) Verdict)
+	Read(ctx context.Context, enter Enter)
 	// Err returns why the keypad cannot be read at present, or nil.
 	Err() error
 }

@@ -61,12 +61,13 @@ func TestBurst(t *testing.T) {
 		"an edge was dropped": {"1001", 2 * time.Millisecond, true, 0},
 	} {
 		var b burst
+		start := time.Now()
 		for i, bit := range []byte(c.bits) {
 			seq := uint32(i + 1)
 			if c.lost && i > 1 {
 				seq++
 			}
-			b.add(Edge{One: bit == '1', At: time.Duration(i) * c.gap, Seq: seq})
+			b.add(Edge{One: bit == '1', At: start.Add(time.Duration(i) * c.gap), Seq: seq})
 		}
 		if key, ok := b.key(); key != c.want || ok != (c.want != 0) {
 			t.Errorf("%s: got %q, %v, want %q", name, key, ok, c.want)
@@ -103,16 +104,16 @@ func TestWiegandIsRequestedAgain(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var entries []string
-		go w.Read(ctx, func(digits string) Verdict { entries = append(entries, digits); return Verdict{} })
+		go w.Read(ctx, func(digits string, _ time.Time) Verdict { entries = append(entries, digits); return Verdict{} })
 		synctest.Wait()
-		at, seq := time.Duration(0), uint32(0)
+		at, seq := time.Now(), uint32(0)
 		press := func(keys ...uint8) {
 			for _, key := range keys {
 				for bit := 3; bit >= 0; bit-- {
-					at, seq = at+2*time.Millisecond, seq+1
+					at, seq = at.Add(2*time.Millisecond), seq+1
 					send(Edge{One: key>>bit&1 == 1, At: at, Seq: seq})
 				}
-				at += 100 * time.Millisecond
+				at = at.Add(100 * time.Millisecond)
 				time.Sleep(100 * time.Millisecond)
 			}
 		}
@@ -144,22 +145,94 @@ func TestWiegandOfSleepingProcess(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var entries []string
-		go w.Read(ctx, func(digits string) Verdict { entries = append(entries, digits); return Verdict{} })
+		go w.Read(ctx, func(digits string, _ time.Time) Verdict { entries = append(entries, digits); return Verdict{} })
 		synctest.Wait()
-		at, seq := time.Duration(0), uint32(0)
+		at, seq := time.Now(), uint32(0)
 		for _, key := range []uint8{5, 11} {
 			for bit := 3; bit >= 0; bit-- {
-				at, seq = at+2*time.Millisecond, seq+1
+				at, seq = at.Add(2*time.Millisecond), seq+1
 				send(Edge{One: key>>bit&1 == 1, At: at, Seq: seq})
 				time.Sleep(burstGap + settleTime/2)
 			}
-			at += 100 * time.Millisecond
+			at = at.Add(100 * time.Millisecond)
 			time.Sleep(100 * time.Millisecond)
 		}
 		if !slices.Equal(entries, []string{"5"}) {
 			t.Errorf("got %v, want 5", entries)
 		}
 	})
+}
+
+// TestAgeOfWaitingKeys types further entries at a Wiegand keypad while the first one is judged for half a minute. They are passed on
+// with the time at which they were typed, not that at which they are read.
+func TestAgeOfWaitingKeys(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var send func(Edge)
+		w := NewWiegand(func(edge func(Edge)) (Lines, error) {
+			send = edge
+			return fakeLines{make(chan struct{})}, nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var entries []string
+		var ages []time.Duration
+		go w.Read(ctx, func(digits string, at time.Time) Verdict {
+			entries, ages = append(entries, digits), append(ages, time.Since(at).Round(time.Second))
+			if len(entries) == 1 {
+				time.Sleep(30 * time.Second)
+			}
+			return Verdict{}
+		})
+		synctest.Wait()
+		seq := uint32(0)
+		press := func(keys ...uint8) {
+			for _, key := range keys {
+				for bit := 3; bit >= 0; bit-- {
+					seq++
+					send(Edge{One: key>>bit&1 == 1, At: time.Now(), Seq: seq})
+					time.Sleep(2 * time.Millisecond)
+				}
+				time.Sleep(burstGap)
+			}
+			time.Sleep(time.Second)
+		}
+		press(1, 11)
+		press(2, 11)
+		time.Sleep(10 * time.Second)
+		press(3, 7) // the guest leaves; another one comes
+		time.Sleep(16 * time.Second)
+		press(4, 11)
+		time.Sleep(10 * time.Second)
+		press(5, 11)
+		if want := []string{"1", "2", "4", "5"}; !slices.Equal(entries, want) {
+			t.Errorf("got %v, want %v", entries, want)
+		}
+		if want := []time.Duration{0, 29 * time.Second, time.Second, 0}; !slices.Equal(ages, want) {
+			t.Errorf("got the ages %v, want %v", ages, want)
+		}
+	})
+}
+
+// TestKernelStart compares an event's time with the clock of the process.
+func TestKernelStart(t *testing.T) {
+	t.Parallel()
+	a, b := KernelStart(), KernelStart()
+	if d := b.Sub(a).Abs(); d > 5*time.Millisecond {
+		t.Errorf("two answers differ by %v", d)
+	}
+}
+
+// event returns an event with a time since the start of the kernel's clock.
+func event(at time.Duration) (e [eventSize]byte) {
+	if longSize == 8 {
+		binary.NativeEndian.PutUint64(e[:], uint64(at/time.Second))
+		binary.NativeEndian.PutUint64(e[longSize:], uint64(at%time.Second/time.Microsecond))
+	} else {
+		binary.NativeEndian.PutUint32(e[:], uint32(at/time.Second))
+		binary.NativeEndian.PutUint32(e[longSize:], uint32(at%time.Second/time.Microsecond))
+	}
+	return e
 }
 
 // TestUSB types at a keyboard and scans a code that ends with # and Enter; the device is lost and comes back.
@@ -173,7 +246,7 @@ func TestUSB(t *testing.T) {
 		default:
 			return nil, errors.New("no such device")
 		}
-	}}
+	}, start: time.Now}
 	first, keys := io.Pipe()
 	second, more := io.Pipe()
 	devices <- first
@@ -181,11 +254,11 @@ func TestUSB(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
-		u.Read(ctx, func(digits string) Verdict { entries <- digits; return Verdict{} })
+		u.Read(ctx, func(digits string, _ time.Time) Verdict { entries <- digits; return Verdict{} })
 		close(done)
 	}()
 	write := func(to io.Writer, kind, code uint16, value uint32) {
-		var e [eventSize]byte
+		e := event(0)
 		binary.NativeEndian.PutUint16(e[eventSize-8:], kind)
 		binary.NativeEndian.PutUint16(e[eventSize-6:], code)
 		binary.NativeEndian.PutUint32(e[eventSize-4:], value)
@@ -218,6 +291,37 @@ func TestUSB(t *testing.T) {
 	press(more, 28, 7, 96)
 	if got := <-entries; got != "6" {
 		t.Errorf("got %s from the device that came back, want 6", got)
+	}
+	cancel()
+	<-done
+}
+
+// TestTimeOfUSBEntry checks that an entry has the time of the kernel's event that completed it.
+func TestTimeOfUSBEntry(t *testing.T) {
+	t.Parallel()
+	start := time.Now().Add(-time.Hour)
+	device, keys := io.Pipe()
+	u := &USB{open: func() (io.ReadCloser, error) { return device, nil }, start: func() time.Time { return start }}
+	typed := make(chan time.Time)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		u.Read(ctx, func(_ string, at time.Time) Verdict { typed <- at; return Verdict{} })
+		close(done)
+	}()
+	at := 59*time.Minute + 30*time.Second
+	for _, code := range []uint16{2, 28} { // 1, Enter
+		at += 1500 * time.Millisecond
+		e := event(at)
+		binary.NativeEndian.PutUint16(e[eventSize-8:], eventKey)
+		binary.NativeEndian.PutUint16(e[eventSize-6:], code)
+		binary.NativeEndian.PutUint32(e[eventSize-4:], 1)
+		if _, err := keys.Write(e[:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := <-typed, start.Add(at); !got.Equal(want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 	cancel()
 	<-done

@@ -15,7 +15,8 @@ import (
 // USB reads a keypad, or a scanner that types what it reads, from an input device of the kernel. The device is grabbed, so that
 // no other program, and no console, receives its keys. It may be unplugged and plugged in again.
 type USB struct {
-	open func() (io.ReadCloser, error)
+	open  func() (io.ReadCloser, error)
+	start func() time.Time // of the clock of its events
 
 	mu  sync.Mutex
 	err error
@@ -23,7 +24,7 @@ type USB struct {
 
 // NewUSB returns the keypad of an input device, as its name below /dev/input: by-id/usb-..., by-path/... or event3.
 func NewUSB(name string) *USB {
-	return &USB{open: func() (io.ReadCloser, error) { return grab(filepath.Join("/dev/input", name)) }}
+	return &USB{open: func() (io.ReadCloser, error) { return grab(filepath.Join("/dev/input", name)) }, start: KernelStart}
 }
 
 // Err implements Reader.
@@ -40,7 +41,7 @@ func (u *USB) setErr(err error) {
 }
 
 // Read implements Reader.
-func (u *USB) Read(ctx context.Context, enter func(digits string) Verdict) {
+func (u *USB) Read(ctx context.Context, enter Enter) {
 	for ctx.Err() == nil {
 		err := u.readDevice(ctx, enter)
 		if ctx.Err() == nil {
@@ -67,11 +68,14 @@ var usbKeys = map[uint16]byte{
 	1: '*', 14: '*', 55: '*', 111: '*', // Escape, Backspace, * of the number pad, Delete
 }
 
-// eventSize is the size of struct input_event: two longs of time, type, code and value.
-const eventSize = 2*strconv.IntSize/8 + 8
+// eventSize is the size of struct input_event: seconds and microseconds as longs, type, code and value.
+const (
+	longSize  = strconv.IntSize / 8
+	eventSize = 2*longSize + 8
+)
 
 // readDevice reads until the device is lost or ctx is done.
-func (u *USB) readDevice(ctx context.Context, enter func(digits string) Verdict) error {
+func (u *USB) readDevice(ctx context.Context, enter Enter) error {
 	device, err := u.open()
 	if err != nil {
 		return fmt.Errorf("keypad: %w", err)
@@ -83,6 +87,7 @@ func (u *USB) readDevice(ctx context.Context, enter func(digits string) Verdict)
 		}
 	}()
 	u.setErr(nil)
+	start := u.start()
 	var (
 		entry Entry
 		shift bool
@@ -95,17 +100,29 @@ func (u *USB) readDevice(ctx context.Context, enter func(digits string) Verdict)
 		fields := event[eventSize-8:]
 		kind, code := binary.NativeEndian.Uint16(fields), binary.NativeEndian.Uint16(fields[2:])
 		value := binary.NativeEndian.Uint32(fields[4:])
+		at := start.Add(eventTime(event))
 		switch {
 		case kind == eventSyn && code == synDropped: // the kernel dropped keys
-			entry.Press('*', time.Now())
+			entry.Press('*', at)
 		case kind == eventKey && (code == keyLeftShift || code == keyRightShift):
 			shift = value != 0
 		case kind == eventKey && value == 1:
-			if digits, complete := entry.Press(usbKey(code, shift), time.Now()); complete {
-				enter(digits)
+			if digits, complete := entry.Press(usbKey(code, shift), at); complete {
+				enter(digits, at)
 			}
 		}
 	}
+}
+
+// eventTime returns when an event occurred, since the start of its clock.
+func eventTime(event [eventSize]byte) time.Duration {
+	var seconds, micros uint64
+	if longSize == 8 {
+		seconds, micros = binary.NativeEndian.Uint64(event[:]), binary.NativeEndian.Uint64(event[longSize:])
+	} else {
+		seconds, micros = uint64(binary.NativeEndian.Uint32(event[:])), uint64(binary.NativeEndian.Uint32(event[longSize:]))
+	}
+	return time.Duration(seconds)*time.Second + time.Duration(micros)*time.Microsecond //nolint:gosec // the time since the machine started
 }
 
 // usbKey returns the key of a code, or 0. With shift, 3 and 8 are '#' and '*': a scanner types them as a keyboard does.

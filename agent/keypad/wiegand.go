@@ -26,9 +26,9 @@ const (
 
 // Edge is a pulse on one of the two lines of a Wiegand keypad.
 type Edge struct {
-	One bool          // on D1, otherwise on D0
-	At  time.Duration // by the kernel's clock, when the interrupt occurred
-	Seq uint32        // counts the edges of both lines, from 1; a gap means that the kernel dropped some
+	One bool      // on D1, otherwise on D0
+	At  time.Time // when the interrupt occurred, by the kernel's clock; see KernelStart
+	Seq uint32    // counts the edges of both lines, from 1; a gap means that the kernel dropped some
 }
 
 // Lines are the two lines of a Wiegand keypad while they are requested.
@@ -63,7 +63,7 @@ func (w *Wiegand) setErr(err error) {
 }
 
 // Read implements Reader.
-func (w *Wiegand) Read(ctx context.Context, enter func(digits string) Verdict) {
+func (w *Wiegand) Read(ctx context.Context, enter Enter) {
 	for ctx.Err() == nil {
 		w.setErr(w.readLines(ctx, enter))
 		pause(ctx, reopenInterval)
@@ -71,7 +71,7 @@ func (w *Wiegand) Read(ctx context.Context, enter func(digits string) Verdict) {
 }
 
 // readLines reads until the lines are lost or ctx is done.
-func (w *Wiegand) readLines(ctx context.Context, enter func(digits string) Verdict) error {
+func (w *Wiegand) readLines(ctx context.Context, enter Enter) error {
 	edges := make(chan Edge, maxEdges)
 	lines, err := w.open(func(e Edge) {
 		select {
@@ -95,8 +95,8 @@ func (w *Wiegand) readLines(ctx context.Context, enter func(digits string) Verdi
 	)
 	end := func() {
 		if key, ok := bits.key(); ok {
-			if digits, complete := entry.Press(key, time.Now()); complete {
-				enter(digits)
+			if digits, complete := entry.Press(key, bits.last); complete {
+				enter(digits, bits.last)
 			}
 		}
 		bits = burst{last: bits.last, seq: bits.seq}
@@ -106,7 +106,7 @@ func (w *Wiegand) readLines(ctx context.Context, enter func(digits string) Verdi
 		case <-ctx.Done():
 			return nil
 		case e := <-edges:
-			if bits.n > 0 && e.At-bits.last > burstGap {
+			if bits.n > 0 && e.At.Sub(bits.last) > burstGap {
 				end()
 			}
 			bits.add(e)
@@ -132,12 +132,12 @@ type burst struct {
 	value uint64
 	n     int
 	bad   bool
-	last  time.Duration
+	last  time.Time
 	seq   uint32
 }
 
 func (b *burst) add(e Edge) {
-	if b.n > 0 && e.At-b.last < bitGap || b.seq != 0 && e.Seq != b.seq+1 || b.n >= maxBits {
+	if b.n > 0 && e.At.Sub(b.last) < bitGap || b.seq != 0 && e.Seq != b.seq+1 || b.n >= maxBits {
 		b.bad = true
 	}
 	b.value <<= 1

@@ -69,7 +69,8 @@ type Controller struct {
 	checks  chan struct{}          // holds a token while a PIN is checked
 	turn    chan struct{}          // holds a token while the journal is used: a disk can be slow
 	journal *journal
-	wake    chan struct{} // holds a token if there are entries to send
+	wake    chan struct{}  // holds a token if there are entries to send
+	results sync.WaitGroup // being written to the journal
 
 	mu      sync.Mutex
 	list    *list // nil: none
@@ -261,13 +262,14 @@ func (c *Controller) replace(m protocol.PassList) (old *list, err error) {
 	return old, nil
 }
 
-// Attempt judges what was typed at the keypad of a device, and drives the lock if it is valid. It returns when the result is
-// known.
-func (c *Controller) Attempt(device, digits string) Verdict {
-	began := time.Now()
+// Attempt judges what was typed at the keypad of a device, and drives the lock if it is valid. typed is when the last key was pressed.
+// It returns when the result is known; the journal receives it afterwards, however slow the disk is.
+func (c *Controller) Attempt(device, digits string, typed time.Time) Verdict {
+	now := time.Now()
+	began := earlier(typed, now)
 	c.mu.Lock()
 	k := c.keypads[device]
-	if k == nil || c.lockedAt(k, began) {
+	if k == nil || c.lockedAt(k, now) {
 		c.mu.Unlock()
 		return Verdict{Reason: protocol.ReasonLockedOut}
 	}
@@ -284,6 +286,9 @@ func (c *Controller) Attempt(device, digits string) Verdict {
 	}
 	if strings.ContainsFunc(digits, func(r rune) bool { return r < '0' || r > '9' }) {
 		digits = ""
+	}
+	if now.Sub(began) >= attemptTimeout { // it waited while an earlier entry was judged: the guest has tried again or left
+		return c.note(k, a, protocol.ReasonBusy)
 	}
 	if _, ok := c.config.Clock.Now(); !ok {
 		return c.note(k, a, protocol.ReasonNoClock)
@@ -374,7 +379,7 @@ func (l *list) find(device, digits string, now Span) (code, bool) {
 	return c, false
 }
 
-// drive writes the attempt to the journal, drives the lock and writes the result. left is how long the attempt stays valid.
+// drive writes the attempt to the journal, drives the lock and has the result written. left is how long the attempt stays valid.
 func (c *Controller) drive(k *keypad, a attempt, now Span, began time.Time, left time.Duration) Verdict {
 	notAfter := began.Add(attemptTimeout)
 	if end := time.Now().Add(left); end.Before(notAfter) {
@@ -396,17 +401,25 @@ func (c *Controller) drive(k *keypad, a attempt, now Span, began time.Time, left
 	if r.Outcome != protocol.Opened {
 		end.Outcome, end.Reason = protocol.EntryFailed, r.Detail
 	}
-	c.withJournal(time.Now().Add(time.Hour), func(j *journal) { // the door has been driven: the entry waits as long as the disk does
-		err := j.end(end)
-		if err != nil {
-			j.apply(line{End: &end}) // the cloud receives it from memory
-		}
-		c.record(err)
-	})
+	c.results.Go(func() { c.finish(end) })
 	c.config.Logger.Info("opened by pass", "device", a.Device, "source", a.Source, "pass", a.Pass, "outcome", end.Outcome, "detail", end.Reason)
-	c.notify()
 	return Verdict{Accepted: end.Outcome == protocol.EntryOpened, Reason: string(end.Outcome)}
 }
+
+// finish writes the result of an attempt. The door has been driven, so it waits as long as the disk does.
+func (c *Controller) finish(end result) {
+	c.turn <- struct{}{}
+	err := c.journal.end(end)
+	if err != nil {
+		c.journal.apply(line{End: &end}) // it is stored with the next line
+	}
+	c.record(err)
+	<-c.turn
+	c.notify()
+}
+
+// Wait returns when the journal has the results of all attempts that have ended. Call it after the last attempt.
+func (c *Controller) Wait() { c.results.Wait() }
 
 // begin writes an attempt to the journal. refusal is why the door must stay closed, or "".
 func (c *Controller) begin(j *journal, k *keypad, a attempt, now Span) (entry uint64, refusal string) {

@@ -84,7 +84,7 @@ func TestGuesses(t *testing.T) {
 			if r.IntN(2) == 0 {
 				digits = fmt.Sprintf("%08d", r.IntN(100_000_000))
 			}
-			if v := d.Attempt("room_1", digits); v.Accepted {
+			if v := d.Attempt("room_1", digits, time.Now()); v.Accepted {
 				t.Fatalf("%s opened the door", digits)
 			} else if v.Reason == protocol.ReasonWrong {
 				judged++
@@ -107,11 +107,11 @@ func TestLockouts(t *testing.T) {
 		lock := func() {
 			t.Helper()
 			for range 4 {
-				if v := d.Attempt("room_1", "000000"); v.Reason != protocol.ReasonWrong {
+				if v := d.Attempt("room_1", "000000", time.Now()); v.Reason != protocol.ReasonWrong {
 					t.Fatalf("got %+v, want wrong", v)
 				}
 			}
-			if v := d.Attempt("room_1", "000000"); v.Reason != protocol.ReasonLockedOut {
+			if v := d.Attempt("room_1", "000000", time.Now()); v.Reason != protocol.ReasonLockedOut {
 				t.Fatalf("got %+v for the fifth wrong attempt, want locked-out", v)
 			}
 		}
@@ -120,14 +120,15 @@ func TestLockouts(t *testing.T) {
 			length := time.Duration(minutes) * time.Minute
 			for range 10 {
 				time.Sleep(length/10 - time.Second)
-				if v := d.Attempt("room_1", "482913"); v.Accepted || v.Reason != protocol.ReasonLockedOut {
+				if v := d.Attempt("room_1", "482913", time.Now()); v.Accepted || v.Reason != protocol.ReasonLockedOut {
 					t.Fatalf("got %+v during a lock-out of %v", v, length)
 				}
 			}
 			if minutes == 4 {
+				d.Wait()
 				d, _ = newTestController(t, disk, "482913") // a restart ten seconds before the end
 				time.Sleep(9 * time.Second)
-				if v := d.Attempt("room_1", "482913"); v.Accepted {
+				if v := d.Attempt("room_1", "482913", time.Now()); v.Accepted {
 					t.Fatal("opened during a lock-out, after a restart")
 				}
 				time.Sleep(2 * time.Second) // the clocks before and after the restart know the time within bounds
@@ -136,13 +137,14 @@ func TestLockouts(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		time.Sleep(time.Second)
+		d.Wait()
 		d, _ = newTestController(t, disk, "482913") // the lock-out is over
-		if v := d.Attempt("room_1", "482913"); !v.Accepted {
+		if v := d.Attempt("room_1", "482913", time.Now()); !v.Accepted {
 			t.Fatalf("got %+v after the lock-out", v)
 		}
 		lock()
 		time.Sleep(time.Minute)
-		if v := d.Attempt("room_1", "482913"); !v.Accepted {
+		if v := d.Attempt("room_1", "482913", time.Now()); !v.Accepted {
 			t.Errorf("got %+v one minute after the count was reset", v)
 		}
 	})
@@ -156,12 +158,13 @@ func TestLockoutBeforeTheClock(t *testing.T) {
 		disk := memory{}
 		d, _ := newTestController(t, disk, "482913")
 		for range 5 {
-			d.Attempt("room_1", "000000")
+			d.Attempt("room_1", "000000", time.Now())
 		}
 		time.Sleep(40 * time.Second)
 		config := d.config
 		config.Clock = NewClock(pi{time.Now().Add(time.Hour)}, memory{}, config.Logger) // another start of the machine
 		restart := func() {
+			d.Wait()
 			list := d.list
 			d = NewController(config)
 			d.list = list
@@ -169,7 +172,7 @@ func TestLockoutBeforeTheClock(t *testing.T) {
 		restart()
 		want := func(reason string) {
 			t.Helper()
-			if v := d.Attempt("room_1", "482913"); v.Reason != reason {
+			if v := d.Attempt("room_1", "482913", time.Now()); v.Reason != reason {
 				t.Errorf("got %+v, want %s", v, reason)
 			}
 		}
@@ -179,12 +182,12 @@ func TestLockoutBeforeTheClock(t *testing.T) {
 		if err := config.Clock.Beacon(protocol.Beacon{Nonce: nonce, Time: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
-		if v := d.Attempt("room_1", "482913"); !v.Accepted {
+		if v := d.Attempt("room_1", "482913", time.Now()); !v.Accepted {
 			t.Errorf("got %+v after a beacon that shows the end of the lock-out", v)
 		}
 
 		for range 5 {
-			d.Attempt("room_1", "000000")
+			d.Attempt("room_1", "000000", time.Now())
 		}
 		config.Clock = NewClock(pi{time.Now()}, memory{}, config.Logger)
 		restart()
@@ -218,7 +221,7 @@ func TestWindowOfPass(t *testing.T) {
 			{begin.Add(time.Hour - time.Second), string(protocol.EntryOpened)}, {begin.Add(time.Hour + time.Second), protocol.ReasonTooLate},
 		} {
 			time.Sleep(time.Until(c.at))
-			if v := d.Attempt("room_1", "482913"); v.Reason != c.reason {
+			if v := d.Attempt("room_1", "482913", time.Now()); v.Reason != c.reason {
 				t.Errorf("%v after the beginning: got %+v, want %s", c.at.Sub(begin), v, c.reason)
 			}
 		}
@@ -235,7 +238,7 @@ func TestChangedPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, opened := newTestController(t, memory{}, "482913", "193847")
 		for _, pin := range []string{"482913", "193847"} {
-			if v := d.Attempt("room_1", pin); !v.Accepted {
+			if v := d.Attempt("room_1", pin, time.Now()); !v.Accepted {
 				t.Fatalf("%s: %+v", pin, v)
 			}
 		}
@@ -249,7 +252,7 @@ func TestChangedPass(t *testing.T) {
 			t.Fatal(err)
 		}
 		for pin, want := range map[string]string{"482913": protocol.ReasonWrong, "193847": protocol.ReasonWrong, "775512": string(protocol.EntryOpened)} {
-			if v := d.Attempt("room_1", pin); v.Reason != want {
+			if v := d.Attempt("room_1", pin, time.Now()); v.Reason != want {
 				t.Errorf("%s after the change: got %+v, want %s", pin, v, want)
 			}
 		}
@@ -284,7 +287,7 @@ func TestEveryKeypadAtOnce(t *testing.T) {
 		verdicts := make(chan Verdict)
 		d.checks <- struct{}{}
 		for i, pin := range pins {
-			go func() { verdicts <- d.Attempt(fmt.Sprintf("room_%d", i+1), pin) }()
+			go func() { verdicts <- d.Attempt(fmt.Sprintf("room_%d", i+1), pin, time.Now()) }()
 		}
 		time.Sleep(attemptTimeout - 100*time.Millisecond)
 		<-d.checks
@@ -298,9 +301,97 @@ func TestEveryKeypadAtOnce(t *testing.T) {
 		}
 
 		d.checks <- struct{}{}
-		if v := d.Attempt("room_1", pins[0]); v.Reason != protocol.ReasonBusy || *opened != guests {
+		if v := d.Attempt("room_1", pins[0], time.Now()); v.Reason != protocol.ReasonBusy || *opened != guests {
 			t.Errorf("got %+v and %d openings, want %s and %d", v, *opened, protocol.ReasonBusy, guests)
 		}
+	})
+}
+
+// slowDisk is a Disk whose append with this number takes a while, as that of an SD card that erases blocks.
+type slowDisk struct {
+	memory
+	appends, slow int
+	takes         time.Duration
+}
+
+func (d *slowDisk) Append(name string, data []byte) error {
+	if d.appends++; d.appends == d.slow {
+		time.Sleep(d.takes)
+	}
+	return d.memory.Append(name, data)
+}
+
+// TestStalledDisk types a PIN again and again while the disk takes 30 seconds for one line. No door opens more than attemptTimeout
+// after the last key, an attempt does not wait for the line of its result, and the result is an entry in the end.
+func TestStalledDisk(t *testing.T) {
+	t.Parallel()
+	for name, line := range map[string]int{"begin": 1, "end": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				disk := &slowDisk{memory: memory{}, slow: line, takes: 30 * time.Second}
+				d, opened := newTestController(t, disk, "482913")
+				var typed time.Time
+				open := d.config.Open
+				d.config.Open = func(device string, source protocol.Source, notAfter time.Time) protocol.Result {
+					if !time.Now().Before(notAfter) { // the lock's controller refuses it
+						return protocol.Result{Device: device, Outcome: protocol.Failed, Detail: "too late"}
+					}
+					if late := time.Since(typed); late >= attemptTimeout {
+						t.Errorf("the door opens %v after the last key", late)
+					}
+					return open(device, source, notAfter)
+				}
+				want := 0
+				for i := range 3 {
+					typed = time.Now()
+					v := d.Attempt("room_1", "482913", typed)
+					if v.Accepted {
+						want++
+					}
+					if i == 0 && v.Accepted != (line == 2) {
+						t.Errorf("first attempt: %+v after %v", v, time.Since(typed))
+					}
+					if line == 2 && time.Since(typed) > 2*attemptTimeout {
+						t.Errorf("an attempt took %v", time.Since(typed))
+					}
+					time.Sleep(time.Second)
+				}
+				time.Sleep(time.Minute)
+				typed = time.Now()
+				if v := d.Attempt("room_1", "482913", typed); !v.Accepted {
+					t.Errorf("after the stall: %+v", v)
+				}
+				want++
+				d.Wait()
+				got := 0
+				for _, e := range d.journal.state.Entries {
+					if e.Outcome == protocol.EntryOpened {
+						got++
+					}
+				}
+				if *opened != want || got != want {
+					t.Errorf("%d openings, %d entries of them, want %d", *opened, got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestTypedLongAgo judges a valid PIN whose last key is older than attemptTimeout: it opens nothing, and counts as no wrong attempt.
+func TestTypedLongAgo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, opened := newTestController(t, memory{}, "482913")
+		for range 2 * wrongPerLockout {
+			if v := d.Attempt("room_1", "482913", time.Now().Add(-attemptTimeout)); v.Reason != protocol.ReasonBusy {
+				t.Fatalf("got %+v, want %s", v, protocol.ReasonBusy)
+			}
+		}
+		if v := d.Attempt("room_1", "482913", time.Now().Add(100*time.Millisecond-attemptTimeout)); !v.Accepted || *opened != 1 {
+			t.Errorf("got %+v and %d openings in time, want 1", v, *opened)
+		}
+		d.Wait()
 	})
 }
 
@@ -316,10 +407,11 @@ func TestFullHouseOffline(t *testing.T) {
 		d, opened := newTestController(t, disk, pins...)
 		for _, pin := range pins {
 			time.Sleep(36 * time.Second)
-			if v := d.Attempt("room_1", pin); !v.Accepted {
+			if v := d.Attempt("room_1", pin, time.Now()); !v.Accepted {
 				t.Fatalf("PIN %s: %+v", pin, v)
 			}
 		}
+		d.Wait()
 		j, err := newJournal(disk, "gangnam")
 		if err != nil {
 			t.Fatal(err)

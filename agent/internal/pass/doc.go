@@ -4,7 +4,7 @@
 //	beacon ─► Clock ──────────────┐
 //	list ───► stored on disk ───┐ │
 //	                            ▼ ▼
-//	digits ─► lock-out? ─► Controller.Attempt ─► Journal (on disk) ─► door.Controller.Open ─► Journal ─► cloud
+//	digits ─► lock-out? ─► Controller.Attempt ─► Journal (on disk) ─► door.Controller.Open ─► Journal (later) ─► cloud
 //
 // An attempt that may open a door is on disk, with the code it uses, before the lock is driven. A list is acknowledged only
 // when no attempt that was judged by an earlier one can still open a door.

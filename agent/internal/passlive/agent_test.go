@@ -106,13 +106,13 @@ type pad struct {
 
 func (pad) Err() error { return nil }
 
-func (p pad) Read(ctx context.Context, enter func(string) keypad.Verdict) {
+func (p pad) Read(ctx context.Context, enter keypad.Enter) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case digits := <-p.m.typed[p.device]:
-			v := enter(digits)
+			v := enter(digits, time.Now())
 			p.m.report(report{What: "verdict", Device: p.device, Accepted: v.Accepted, Reason: v.Reason})
 		}
 	}

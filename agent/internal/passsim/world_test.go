@@ -690,7 +690,7 @@ func (m *machine) enter(device, digits string) {
 	if r == nil || r.dead() {
 		return
 	}
-	v := r.controller.Attempt(device, digits)
+	v := r.controller.Attempt(device, digits, time.Now())
 	m.w.log("%s: %s typed at %s: %+v", m.username, digits, device, v)
 	m.w.count("reason " + strings.Fields(v.Reason + " -")[0])
 }

@@ -48,11 +48,12 @@ func requestWiegand(k config.Keypad, device string, edge func(keypad.Edge)) (key
 	if zero.chip != one.chip {
 		return nil, errors.New("d0 and d1 are on different chips")
 	}
+	start := keypad.KernelStart()
 	options := []gpiocdev.LineReqOption{
 		gpiocdev.WithConsumer(Consumer + device + " keypad"), gpiocdev.AsInput, gpiocdev.WithMonotonicEventClock,
 		gpiocdev.WithEventBufferSize(wiegandBuffer),
 		gpiocdev.WithEventHandler(func(e gpiocdev.LineEvent) {
-			edge(keypad.Edge{One: e.Offset == one.offset, At: e.Timestamp, Seq: e.Seqno})
+			edge(keypad.Edge{One: e.Offset == one.offset, At: start.Add(e.Timestamp), Seq: e.Seqno})
 		}),
 	}
 	// A pulse is Low at the keypad; a level shifter that inverts makes it High.

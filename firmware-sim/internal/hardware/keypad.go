@@ -29,7 +29,7 @@ type typed struct {
 }
 
 // Read implements keypad.Reader.
-func (k *keys) Read(ctx context.Context, enter func(digits string) keypad.Verdict) {
+func (k *keys) Read(ctx context.Context, enter keypad.Enter) {
 	var entry keypad.Entry
 	for {
 		select {
@@ -40,8 +40,9 @@ func (k *keys) Read(ctx context.Context, enter func(digits string) keypad.Verdic
 		case t := <-k.typed:
 			v := keypad.Verdict{Reason: reasonIncomplete}
 			for _, key := range []byte(t.keys) {
-				if digits, ok := entry.Press(key, time.Now()); ok {
-					v = enter(digits)
+				at := time.Now()
+				if digits, ok := entry.Press(key, at); ok {
+					v = enter(digits, at)
 				}
 			}
 			t.result <- v
