@@ -65,6 +65,7 @@ type Keeper struct {
 	trying    bool   // they are on trial
 	connected time.Time
 	failing   []string // hardware self-tests
+	before    []string // those that failed with the settings to return to, if the running ones are on trial
 	restart   bool
 }
 
@@ -168,7 +169,7 @@ func (k *Keeper) heedFile() {
 func (k *Keeper) choose() {
 	switch {
 	case k.state.Trial != nil:
-		k.running, k.trying = k.state.Trial.Text, true
+		k.running, k.trying, k.before = k.state.Trial.Text, true, k.state.Trial.Failing
 	case k.state.Current != nil:
 		k.running = k.state.Current.Text
 	default:
@@ -231,7 +232,11 @@ func (k *Keeper) take(received version) {
 		k.state.Current, k.state.Trial, k.state.Ended = &received, nil, nil
 		k.fromFile, k.restart = false, false
 	default:
-		k.state.Trial = &trial{version: received, Failing: slices.Clone(k.failing)}
+		failing := k.failing
+		if k.trying {
+			failing = k.before
+		}
+		k.state.Trial = &trial{version: received, Failing: slices.Clone(failing)}
 		k.restart = true
 	}
 }

@@ -216,6 +216,34 @@ func TestFirstSettingsStay(t *testing.T) {
 	})
 }
 
+// TestTrialAfterATrial receives version 3 while version 2, with which the lock of a door fails, is on trial or rolled back. Version 3 is
+// compared with version 1, to which the agent returns, and not with the version on trial.
+func TestTrialAfterATrial(t *testing.T) {
+	t.Parallel()
+	for name, trial := range map[string]time.Duration{"on trial": SettleTime / 2, "rolled back": SettleTime} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := newMachine("")
+				m.receive(1, "one")
+				m.start()
+				m.observe(SettleTime, true, "relay room_1")
+				m.receive(2, "two")
+				m.start()
+				m.observe(trial, true, "relay room_1", "relay room_3")
+				m.receive(3, "three")
+				m.start()
+				m.observe(SettleTime, true, "relay room_1", "relay room_3")
+				if !m.RestartDue() {
+					t.Error("the agent continues with settings that break a door")
+				}
+				m.start()
+				m.want(t, "one", protocol.SettingsStatus{Version: 1, Ended: rolledBack(3, "relay room_3")})
+			})
+		})
+	}
+}
+
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	m := newMachine("file")
