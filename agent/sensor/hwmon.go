@@ -33,7 +33,7 @@ func (h hwmon) Read(context.Context) (Reading, error) {
 	if err != nil {
 		return Reading{}, fmt.Errorf("hwmon %s: %w", h.name, err)
 	}
-	return Reading{Celsius: celsius, RelativeHumidity: humidity}, nil
+	return Reading{Celsius: celsius, RelativeHumidity: percent(humidity)}, nil
 }
 
 func (h hwmon) find() (string, error) {

@@ -77,6 +77,21 @@ func TestSCD4x(t *testing.T) {
 	})
 }
 
+// TestHwmonHumidityIsLimitedToPercent reads a sensor in saturated and in very dry air: its temperature must not be lost.
+func TestHwmonHumidityIsLimitedToPercent(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]float64{"100412": 100, "-300": 0} {
+		sys := fstest.MapFS{
+			"class/hwmon/hwmon0/name":            {Data: []byte("sht4x\n")},
+			"class/hwmon/hwmon0/temp1_input":     {Data: []byte("23512\n")},
+			"class/hwmon/hwmon0/humidity1_input": {Data: []byte(raw + "\n")},
+		}
+		if got, err := OpenHwmon(sys, "sht4x").Read(t.Context()); err != nil || got != (Reading{23.512, want}) {
+			t.Errorf("humidity1_input %s: got %+v, %v, want %v %%", raw, got, err, want)
+		}
+	}
+}
+
 func TestHwmon(t *testing.T) {
 	t.Parallel()
 	sys := fstest.MapFS{

@@ -118,9 +118,12 @@ func (c *chip) sense() (Reading, error) {
 	}
 	return Reading{
 		Celsius:          env.Temperature.Celsius(),
-		RelativeHumidity: min(max(float64(env.Humidity)/float64(physic.PercentRH), 0), 100), // raw values may exceed this range, by the data sheets
+		RelativeHumidity: percent(float64(env.Humidity) / float64(physic.PercentRH)),
 	}, nil
 }
+
+// percent limits a humidity: raw values may exceed the range, by the data sheets.
+func percent(humidity float64) float64 { return min(max(humidity, 0), 100) }
 
 // contextBus cancels drivers that do not support contexts, such as periph's BME280, which polls a busy chip indefinitely.
 type contextBus struct {
