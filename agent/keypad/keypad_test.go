@@ -278,6 +278,13 @@ func TestUSB(t *testing.T) {
 		t.Errorf("got %s, want 481", got)
 	}
 	press(keys, 2)
+	write(keys, eventKey, keyLeftShift, 1)
+	write(keys, eventSyn, synDropped, 0) // with the release of Shift
+	press(keys, keyThree, 28)
+	if got := <-entries; got != "3" {
+		t.Errorf("got %s after the release of Shift was dropped, want 3", got)
+	}
+	press(keys, 2)
 	write(keys, eventSyn, synDropped, 0)
 	press(keys, 3)
 	write(keys, eventKey, keyLeftShift, 1)

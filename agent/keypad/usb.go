@@ -104,6 +104,7 @@ func (u *USB) readDevice(ctx context.Context, enter Enter) error {
 		switch {
 		case kind == eventSyn && code == synDropped: // the kernel dropped keys
 			entry.Press('*', at)
+			shift = false // its release may be among them
 		case kind == eventKey && (code == keyLeftShift || code == keyRightShift):
 			shift = value != 0
 		case kind == eventKey && value == 1:
