@@ -216,6 +216,9 @@ func (c *change) refundReplaced() error {
 	if old.CanCancel(c.now) == nil {
 		by = "customer" // the PIN is not disclosed yet, so the freed time needs no quarantine
 	}
+	if old.State == booking.Done && old.Method == booking.VirtualAccount && account == nil {
+		return c.on(old).endWithoutAccount(by)
+	}
 	_, err = c.on(old).cancel(cancellation{by: by, reason: "예약 변경", account: account, soon: true, forced: true})
 	return err
 }

@@ -237,7 +237,9 @@ func (t *modelService) refundReplaced(r *row, now time.Time) {
 	if old.CanCancel(now) == nil {
 		by = "customer"
 	}
-	if _, err := t.cancelRow(old, intent{by: by, account: account, soon: true, forced: true}, now); err != nil {
+	if old.State == booking.Done && old.Method == booking.VirtualAccount && !account {
+		t.endWithoutAccount(old, by, now)
+	} else if _, err := t.cancelRow(old, intent{by: by, account: account, soon: true, forced: true}, now); err != nil {
 		panic(err)
 	}
 	t.changed(old, "exchanged")
