@@ -95,7 +95,7 @@ func TestPatroni(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	w, err := world.Start(ctx, world.Options{Root: root(), Bin: bin, Branches: branches, Log: log,
+	w, err := world.Start(ctx, world.Options{Root: root(), Bin: bin, Branches: branches, Zone: time.FixedZone("Asia/Seoul", 9*60*60), Log: log,
 		Database: world.Servers{Owner: p.url("YEOLDA_DATABASE_OWNER_URL"), Service: p.url("YEOLDA_DATABASE_URL")},
 		Env:      []string{"YEOLDA_CUSTOMER_HOLD_TTL=10m", "YEOLDA_ADMIN_HOLD_TTL=10m"}})
 	if err != nil {

@@ -39,12 +39,13 @@ const (
 
 // Options describe a world.
 type Options struct {
-	Root     string   // the checkout, from which the programs are built unless Bin has them
-	Bin      string   // a directory with the programs; empty: they are built
-	Branches int      // how many to generate, with short times; 0: the demo's branches, with the times of the interface
-	Env      []string // additional settings of the service
-	Database Servers  // of the caller; none: a PostgreSQL of the world's own
-	Pool     Pool     // the brokers
+	Root     string         // the checkout, from which the programs are built unless Bin has them
+	Bin      string         // a directory with the programs; empty: they are built
+	Branches int            // how many to generate, with short times; 0: the demo's branches, with the times of the interface
+	Zone     *time.Location // of all generated branches; nil: four zones in turn
+	Env      []string       // additional settings of the service
+	Database Servers        // of the caller; none: a PostgreSQL of the world's own
+	Pool     Pool           // the brokers
 	// Clocks are by how much the machines of the replicas are ahead of the database's, as [Clocks] returns them; none: all are
 	// right. The programs are built for it, so Bin must be empty.
 	Clocks []time.Duration
@@ -272,7 +273,10 @@ func (w *World) addBranches(options Options) error {
 		return nil
 	}
 	w.Branches = Branches(options.Branches)
-	for _, b := range w.Branches {
+	for i, b := range w.Branches {
+		if options.Zone != nil {
+			w.Branches[i].Zone = options.Zone
+		}
 		w.agents = append(w.agents, b.Code)
 	}
 	w.files.branches, w.files.simulation = filepath.Join(w.dir, "branches.yaml"), filepath.Join(w.dir, "sim.yaml")
