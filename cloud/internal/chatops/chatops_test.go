@@ -10,18 +10,25 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// Staff see a stay until the end of its extension, the next guest of tomorrow too, and no quarantine as a reservation.
-func TestRoomsOfTheChat(t *testing.T) {
-	t.Parallel()
-	db := pgtest.New(t)
-	exec := func(sql string, args ...any) {
+// newBranch returns a database with a branch and its rooms, and a function that executes a statement there.
+func newBranch(t *testing.T, rooms int) (db *postgres.DB, exec func(sql string, args ...any)) {
+	t.Helper()
+	db = pgtest.New(t)
+	exec = func(sql string, args ...any) {
 		t.Helper()
 		if _, err := db.Pool.Exec(t.Context(), sql, args...); err != nil {
 			t.Fatal(err)
 		}
 	}
 	exec(`insert into branch (code) values ('gangnam')`)
-	exec(`insert into room (branch_id, no, machine) select id, generate_series(1, 3), 'Bed' from branch`)
+	exec(`insert into room (branch_id, no, machine) select id, generate_series(1, $1::int), 'Bed' from branch`, rooms)
+	return db, exec
+}
+
+// Staff see a stay until the end of its extension, the next guest of tomorrow too, and no quarantine as a reservation.
+func TestRoomsOfTheChat(t *testing.T) {
+	t.Parallel()
+	db, exec := newBranch(t, 3)
 	add := func(room int, start, end time.Time, more, values string) {
 		t.Helper()
 		exec(`insert into reservation (branch_id, room_id, start_at, end_at, occupied, name, `+more+`)
@@ -72,15 +79,7 @@ func TestRoomsOfTheChat(t *testing.T) {
 // still see it as one stay, with the times of the whole. A confirmed extension whose stay is not confirmed occupies its room, too.
 func TestLongPartnerStayInTheChat(t *testing.T) {
 	t.Parallel()
-	db := pgtest.New(t)
-	exec := func(sql string, args ...any) {
-		t.Helper()
-		if _, err := db.Pool.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	exec(`insert into branch (code) values ('gangnam')`)
-	exec(`insert into room (branch_id, no, machine) select id, generate_series(1, 2), 'Bed' from branch`)
+	db, exec := newBranch(t, 2)
 	mark := db.Now().Truncate(10 * time.Minute)
 	add := func(room int, state string, start, end time.Time, root any) {
 		t.Helper()

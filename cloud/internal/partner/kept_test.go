@@ -14,6 +14,14 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
+// leading returns a service that imports calendars, and a calendar of room 1.
+func leading(t *testing.T) (*fixture, *calendarOf) {
+	t.Helper()
+	s := open(t)
+	s.leadImports(t)
+	return s, s.reading(t)
+}
+
 // rows describes the live reservations of the partner and their rooms, with times relative to at.
 func (c *calendarOf) rows(t *testing.T, at time.Time) string {
 	t.Helper()
@@ -51,9 +59,7 @@ func (c *calendarOf) published(t *testing.T, room int, token, bound string, at t
 // which does not know it, changes its booking a little; it must not sell the other room.
 func TestGuestWhomStaffMovedStaysThere(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	s.leadImports(t)
-	c := s.reading(t)
+	s, c := leading(t)
 	s.calendar(t, 2, "t2")
 	at := s.start(3)
 	booking := channel.Booking{ExternalID: "A", Start: at, End: at.Add(time.Hour), Name: "김손님", Phone: "01055556666"}
@@ -85,9 +91,7 @@ func TestGuestWhomStaffMovedStaysThere(t *testing.T) {
 // reads that it must not sell it.
 func TestTimeThatStaffGaveIsKept(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	s.leadImports(t)
-	c := s.reading(t)
+	s, c := leading(t)
 	at := s.start(3)
 	booking := channel.Booking{ExternalID: "A", Start: at, End: at.Add(time.Hour)}
 	c.read(t, booking)
@@ -106,9 +110,7 @@ func TestTimeThatStaffGaveIsKept(t *testing.T) {
 // TestEarlyEndIsKept: the guest of a stay of two days ends it early. An earlier end that the partner reports makes it no longer again.
 func TestEarlyEndIsKept(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	s.leadImports(t)
-	c := s.reading(t)
+	s, c := leading(t)
 	at := s.start(0)
 	booking := channel.Booking{ExternalID: "A", Start: at, End: at.Add(48 * time.Hour), Name: "김손님", Phone: "01055556666"}
 	c.read(t, booking)
@@ -135,9 +137,7 @@ func TestStaffResolveAConflict(t *testing.T) {
 		for _, drop := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " dropped ", drop), func(t *testing.T) {
 				t.Parallel()
-				s := open(t)
-				s.leadImports(t)
-				c := s.reading(t)
+				s, c := leading(t)
 				at := s.start(3)
 				if _, err := s.buyer().Buy(s.ctx, s.wish(1, 3, sandbox.MethodCard)); err != nil {
 					t.Fatal(err)
@@ -200,9 +200,7 @@ func (c *calendarOf) number(t *testing.T, text string) (n int64) {
 // TestLongStayMovesToAnotherRoom: the room of a guest of two days breaks.
 func TestLongStayMovesToAnotherRoom(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	s.leadImports(t)
-	c := s.reading(t)
+	s, c := leading(t)
 	at := s.start(0)
 	booking := channel.Booking{ExternalID: "A", Start: at, End: at.Add(11 * time.Hour)}
 	c.read(t, booking)
@@ -234,9 +232,7 @@ func TestLongStayKeepsItsKey(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			s := open(t)
-			s.leadImports(t)
-			c := s.reading(t)
+			s, c := leading(t)
 			random := rand.New(rand.NewPCG(seed, 0))
 			at := s.start(0)
 			tens := func(least, most int) time.Duration {
@@ -314,9 +310,7 @@ func TestEntryWithoutTextIsImported(t *testing.T) {
 	for name, uid := range map[string]string{"NUL": "a\x00@x", "EUC-KR": "\xbf\xb9\xbe\xe0@x"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := open(t)
-			s.leadImports(t)
-			c := s.reading(t)
+			s, c := leading(t)
 			at := s.start(3)
 			text := "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//x//y//EN\r\n"
 			for i, id := range []string{uid, "b@x", uid} {

@@ -85,8 +85,8 @@ func ParseCancelReason(name string) CancelReason {
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, account.ErrRoleForbidden, ErrStatusMismatch, and those of Cancel.
 func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error {
-	if dropped, err := s.dropConflict(ctx, req); dropped || err != nil {
-		return err
+	if req.Status == string(booking.StatusConflict) {
+		return s.dropConflict(ctx, req)
 	}
 	err := s.adminCancel(ctx, req, false)
 	if !errors.Is(err, errUnclear) {

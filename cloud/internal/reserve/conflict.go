@@ -64,17 +64,15 @@ func (c *change) notifyResolved() error {
 	return c.notifyGuest(r, notify.ReservationConfirmed, nil)
 }
 
-// dropConflict ends a booking in conflict for an administrator. It stays dropped until the partner changes it. dropped is false for any other
-// reservation.
-func (s *Service) dropConflict(ctx context.Context, req AdminCancelRequest) (dropped bool, err error) {
-	err = s.locked(ctx, req.ID, func(c *change) error {
-		if dropped = c.r().State == booking.Conflict; !dropped {
-			return nil
-		}
+// dropConflict ends a booking in conflict for an administrator. It stays dropped until the partner changes it.
+//
+// Errors: ErrNotFound, account.ErrBranchForbidden, ErrStatusMismatch for any other reservation.
+func (s *Service) dropConflict(ctx context.Context, req AdminCancelRequest) error {
+	return s.locked(ctx, req.ID, func(c *change) error {
 		if _, err := c.reachable(req.By); err != nil {
 			return err
 		}
-		if req.Status != string(booking.StatusConflict) {
+		if c.r().State != booking.Conflict {
 			return ErrStatusMismatch
 		}
 		b, err := postgres.PartnerBookingOf(c.ctx, c.tx, req.ID)
@@ -93,5 +91,4 @@ func (s *Service) dropConflict(ctx context.Context, req AdminCancelRequest) (dro
 		}
 		return c.audited(req.By, "reservation.cancel", withReason(nil, req.Reason))
 	})
-	return dropped, err
 }

@@ -179,7 +179,7 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 		if err := c.alertConflict(false); err != nil {
 			return err
 		}
-		return s.movePartner(c, st, room, times, b)
+		return c.movePartner(st, room, times, b.Listing.Partner)
 	case !free && b.Sold && current.State == booking.Conflict && current.Room == room.ID && current.Interval.Equal(pieces(times)[0]):
 		known.Status = PartnerConflict // as before
 		return nil
@@ -187,14 +187,14 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 		(!now.Before(current.Start) || current.Room == room.ID && (room.ID != listed.ID || current.Stay().Overlaps(times))):
 		// The part that it has of its new time stays occupied; a guest who is inside keeps the key, and so does one whom staff have
 		// moved to another room than the partner's.
-		return s.keepInConflict(c, known, before, b)
+		return c.keepInConflict(known, before.Interval, b.Sold)
 	case free:
 		if err := s.endPartner(ctx, tx, known.Reservation, now); err != nil { // a resolved conflict
 			return err
 		}
 		return s.insertPartner(ctx, tx, known, b, room, times, booking.Done, now)
 	case !b.Sold:
-		return s.keepInConflict(c, known, before, b)
+		return c.keepInConflict(known, before.Interval, b.Sold)
 	}
 	// The partner has sold this time, so the stored booking is outdated. Staff see the new one beside the conflicting one.
 	known.Status = PartnerConflict
@@ -206,13 +206,13 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 
 // keepInConflict leaves the stay of a booking as it is. If the partner has sold what it reports, staff are alerted; otherwise the partner
 // rejects the change, so its booking has the times before.
-func (s *Service) keepInConflict(c *change, known *postgres.PartnerBooking, before postgres.PartnerBooking, b PartnerBooking) error {
+func (c *change) keepInConflict(known *postgres.PartnerBooking, before booking.Interval, sold bool) error {
 	known.Status = PartnerConflict
-	if b.Sold {
+	if sold {
 		return c.alertConflict(true)
 	}
 	if c.r().State == booking.Done {
-		known.Interval = before.Interval
+		known.Interval = before
 	}
 	return nil
 }
@@ -308,11 +308,11 @@ func (s *Service) insertPartner(ctx context.Context, tx pgx.Tx, known *postgres.
 }
 
 // movePartner moves a stay to a free room and time. It keeps its key, and its PIN if only its end is another one.
-func (s *Service) movePartner(c *change, st stay, room booking.Room, times booking.Interval, b PartnerBooking) error {
+func (c *change) movePartner(st stay, room booking.Room, times booking.Interval, partner string) error {
 	if err := c.dropUnpaid(st); err != nil {
 		return err
 	}
-	if err := c.reshape(st, room, times, b.Listing.Partner, "partner:"+b.Listing.Partner, ""); err != nil {
+	if err := c.reshape(st, room, times, partner, "partner:"+partner, ""); err != nil {
 		return err
 	}
 	if err := c.passAt(room, times); err != nil {

@@ -277,11 +277,12 @@ function form(held: Held, { over, check }: Guard): Child {
       receiptNumber: receipt.number(),
     };
     const now = JSON.stringify(contact);
-    if (before && before !== now) keep({ orderId: "" });
+    const changed = before !== "" && before !== now;
     before = now;
     keep({
       ...identity(held),
       ...contact,
+      ...(changed && { orderId: "" }),
       consents: Object.entries(consents).flatMap(([what, is]) => (is() ? [what] : [])),
     });
   });
