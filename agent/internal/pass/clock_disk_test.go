@@ -25,6 +25,14 @@ func (d *fullDisk) Replace(name string, data []byte) error {
 	return d.memory.Replace(name, data)
 }
 
+// Append implements Disk.
+func (d *fullDisk) Append(name string, data []byte) error {
+	if d.full {
+		return syscall.ENOSPC
+	}
+	return d.memory.Append(name, data)
+}
+
 // TestClockOnAFullDisk checks the clock every two seconds for a day without a disk: the log is not flooded, and the clock is stored
 // once there is room.
 func TestClockOnAFullDisk(t *testing.T) {

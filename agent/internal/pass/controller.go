@@ -411,7 +411,7 @@ func (c *Controller) finish(end result) {
 	c.turn <- struct{}{}
 	err := c.journal.end(end)
 	if err != nil {
-		c.journal.apply(line{End: &end}) // it is stored with the next line
+		c.journal.apply(line{End: &end}) // it waits in memory until the disk works
 	}
 	c.record(err)
 	<-c.turn
@@ -535,11 +535,10 @@ func (c *Controller) deliver(ctx context.Context) {
 		var entries []protocol.PassEntry
 		c.withJournal(time.Now().Add(resendInterval), func(j *journal) {
 			j.acknowledge(ack)
-			for _, e := range j.state.Entries {
-				if e.Entry > sent && len(entries) < maxSent {
-					entries = append(entries, e)
-				}
+			if j.behind() { // the disk failed after a door was opened
+				c.record(j.rewrite())
 			}
+			entries = j.unsent(sent, maxSent)
 		})
 		if !c.config.Connected() {
 			continue // the outbox has room for what cannot be made again

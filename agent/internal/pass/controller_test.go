@@ -2,6 +2,7 @@ package pass
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"io/fs"
@@ -393,6 +394,67 @@ func TestTypedLongAgo(t *testing.T) {
 		}
 		d.Wait()
 	})
+}
+
+// TestEntryIsSentWhenStored has the disk fail after the lock was driven. The cloud receives the entry when it is on disk: after a restart
+// before that, the attempt has another outcome, and so another hash.
+func TestEntryIsSentWhenStored(t *testing.T) {
+	t.Parallel()
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprint("restart ", restart), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				disk := &fullDisk{memory: memory{}}
+				sent := make(map[uint64]protocol.PassEntry)
+				var end func()
+				start := func() *Controller {
+					d, _ := newTestController(t, disk, "482913")
+					ctx, cancel := context.WithCancel(t.Context())
+					d.config.Send = func(m protocol.Message, _ time.Duration) {
+						if e, ok := m.(protocol.PassEntry); ok {
+							if before, again := sent[e.Entry]; again && before.Hash != e.Hash {
+								t.Errorf("entry %d was %s, and is now %s", e.Entry, before.Outcome, e.Outcome)
+							}
+							sent[e.Entry] = e
+						}
+					}
+					open := d.config.Open
+					d.config.Open = func(device string, source protocol.Source, notAfter time.Time) protocol.Result {
+						disk.full = len(sent) == 0
+						return open(device, source, notAfter)
+					}
+					done := make(chan struct{})
+					go func() { d.Run(ctx); close(done) }()
+					end = func() { cancel(); <-done }
+					return d
+				}
+				d := start()
+				if v := d.Attempt("room_1", "482913", time.Now()); !v.Accepted {
+					t.Fatalf("got %+v", v)
+				}
+				time.Sleep(3 * resendInterval)
+				if len(sent) != 0 || d.SelfTest().OK {
+					t.Errorf("%d entries sent, self-test %+v while the disk fails", len(sent), d.SelfTest())
+				}
+				disk.full = false
+				want := protocol.EntryOpened
+				if restart {
+					end()
+					d, want = start(), protocol.EntryUnknown
+				}
+				time.Sleep(3 * resendInterval)
+				if sent[1].Outcome != want || !d.SelfTest().OK {
+					t.Errorf("got %+v, self-test %+v, want %s", sent[1], d.SelfTest(), want)
+				}
+				d.Attempt("room_1", "482913", time.Now())
+				time.Sleep(3 * resendInterval)
+				if sent[2].Previous != sent[1].Hash {
+					t.Errorf("entry 2 continues %q, want %q", sent[2].Previous, sent[1].Hash)
+				}
+				end()
+			})
+		})
+	}
 }
 
 // TestFullHouseOffline lets 100 guests in by PIN in an hour without any message from the cloud, and verifies the journal.

@@ -44,7 +44,8 @@ type journal struct {
 	digest   string            // of the last line
 	lines    int
 	size     int
-	damaged  bool // the end of the file could not be read, or a write failed: the file must be written anew
+	damaged  bool   // the end of the file could not be read, or a write failed: the file must be written anew
+	stored   uint64 // number of the last entry that is on disk, so that a restart does not change it
 	dropped  uint64
 	unproven bool // the file was damaged when the agent started, so codes may have been used that it does not show
 }
@@ -307,7 +308,31 @@ func (j *journal) append(l line) error {
 	}
 	j.digest, j.lines, j.size = digest, j.lines+1, j.size+len(text)
 	j.apply(l)
+	j.keep()
 	return nil
+}
+
+// keep records that the file shows all entries.
+func (j *journal) keep() {
+	if n := len(j.state.Entries); n > 0 {
+		j.stored = j.state.Entries[n-1].Entry
+	}
+}
+
+// behind reports whether an entry is not on disk.
+func (j *journal) behind() bool {
+	n := len(j.state.Entries)
+	return n > 0 && j.state.Entries[n-1].Entry > j.stored
+}
+
+// unsent returns the entries after sent that are on disk, at most limit.
+func (j *journal) unsent(sent uint64, limit int) (entries []protocol.PassEntry) {
+	for _, e := range j.state.Entries {
+		if e.Entry > sent && e.Entry <= j.stored && len(entries) < limit {
+			entries = append(entries, e)
+		}
+	}
+	return entries
 }
 
 // rewrite replaces the file by its present state. Attempts in progress are written again.
@@ -342,6 +367,7 @@ func (j *journal) rewrite() error {
 		return fmt.Errorf("%w: %w", errNotStored, err)
 	}
 	j.digest, j.lines, j.size, j.damaged = digest, len(lines), len(text), false
+	j.keep()
 	return nil
 }
 
