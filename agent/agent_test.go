@@ -498,3 +498,19 @@ func TestAliveStopsWhileDriverHangs(t *testing.T) {
 	close(hang)
 	<-beats
 }
+
+// TestUnitsOfOneModel checks that the status has room for an air conditioner in each of many rooms.
+func TestUnitsOfOneModel(t *testing.T) {
+	t.Parallel()
+	codes, ok := ir.Remote("lg")
+	if !ok {
+		t.Fatal("no remote lg")
+	}
+	var board agent.Board
+	for i := range 24 {
+		board.AirConditioners = append(board.AirConditioners, agent.AirConditioner{Name: fmt.Sprintf("%d번 룸", i+1), Codes: codes, Transmitter: new(transmitter)})
+	}
+	if err := board.Check(); err != nil {
+		t.Error(err)
+	}
+}

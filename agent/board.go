@@ -120,7 +120,7 @@ func (b Board) validate() error {
 // Check reports whether the board is complete and its inventory fits into a status.
 func (b Board) Check() error {
 	v := b.inventory()
-	_, err := protocol.Encode(protocol.Status{State: protocol.Online, BootID: "check", Inventory: &v})
+	_, err := protocol.EncodeStatus(protocol.Status{State: protocol.Online, BootID: "check", Inventory: &v})
 	return errors.Join(b.validate(), err)
 }
 

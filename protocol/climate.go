@@ -95,6 +95,8 @@ type Option struct {
 type AirConditioner struct {
 	Name    string   `json:"name"`
 	Options []Option `json:"options"`
+	// OptionsOf names an earlier unit with the same options, which are then not repeated. Decode replaces it by the options.
+	OptionsOf string `json:"optionsOf,omitempty"`
 }
 
 // OptionNode is an option with its id, as administrators receive it (docs/specification.md, Devices 1): leaves have an id and null children,

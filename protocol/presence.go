@@ -201,6 +201,9 @@ func (v Inventory) validate() error {
 			return err
 		}
 	}
+	if err := v.checkAllOptions(); err != nil {
+		return err
+	}
 	for _, location := range v.Sensors {
 		if err := errors.Join(checkText("sensor", location, maxName, true), once("sensor", location)); err != nil {
 			return err

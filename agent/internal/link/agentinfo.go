@@ -1,6 +1,9 @@
 package link
 
 import (
+	"errors"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/yeolda/yeolda/protocol"
@@ -49,12 +52,46 @@ func (a AgentInfo) status(connection uint32) protocol.Status {
 // without self-tests.
 func (a AgentInfo) online(connection uint32) []byte {
 	s := a.status(connection)
-	payload, err := protocol.Encode(s)
+	payload, err := encodeStatus(s)
 	if err != nil {
 		s.SelfTest = nil
-		payload = mustEncode(s)
+		payload, err = encodeStatus(s)
+	}
+	if err != nil {
+		payload, err = protocol.EncodeStatus(a.constant(connection))
+	}
+	if err != nil {
+		panic(err) // Run has validated it
 	}
 	return payload
+}
+
+// constant returns the status without the parts that change.
+func (a AgentInfo) constant(connection uint32) protocol.Status {
+	a.Current = nil
+	return a.status(connection)
+}
+
+// encodeStatus encodes a status. If it is too large, it goes without the last air conditioners: a door that fails must be reported.
+func encodeStatus(s protocol.Status) ([]byte, error) {
+	payload, err := protocol.EncodeStatus(s)
+	for n := len(s.Inventory.AirConditioners) - 1; n >= 0 && errors.Is(err, protocol.ErrTooLarge); n-- {
+		payload, err = protocol.EncodeStatus(withoutUnits(s, n))
+	}
+	return payload, err
+}
+
+// withoutUnits returns a status with the first n air conditioners, and a self-test that names the others.
+func withoutUnits(s protocol.Status, n int) protocol.Status {
+	inventory := *s.Inventory
+	detail := "the status is too large: without the air conditioners"
+	for _, u := range inventory.AirConditioners[n:] {
+		detail += " " + strconv.Quote(u.Name)
+	}
+	inventory.AirConditioners = inventory.AirConditioners[:n]
+	s.Inventory = &inventory
+	s.SelfTest = append(slices.Clone(s.SelfTest), protocol.SelfTest{Name: "status", Detail: protocol.Clip(detail)})
+	return s
 }
 
 func (a AgentInfo) offline(connection uint32) []byte {

@@ -185,7 +185,7 @@ func (l *Link) Offer(m protocol.Message, life time.Duration) bool {
 // Run maintains the connection until ctx is done, and then disconnects in order. It returns an error at once if info can never
 // be sent: names that are not allowed, or option trees that exceed the size of a status.
 func (l *Link) Run(ctx context.Context, info AgentInfo) error {
-	if _, err := protocol.Encode(info.status(math.MaxUint32)); err != nil {
+	if _, err := protocol.EncodeStatus(info.constant(math.MaxUint32)); err != nil {
 		return err
 	}
 	l.info = info
