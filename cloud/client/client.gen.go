@@ -540,6 +540,9 @@ type CancelRequest struct {
 	// ID Payment id.
 	ID int64 `json:"id"`
 
+	// RefundAmount Won that the caller expects back (quoteRefund). If the cancellation returns another amount, it is refused with 409.
+	RefundAmount *int `json:"refundAmount,omitempty"`
+
 	// RefundReceiveAccountBank The payment provider's bank code.
 	RefundReceiveAccountBank       *string `json:"refundReceiveAccountBank,omitempty"`
 	RefundReceiveAccountHolderName *string `json:"refundReceiveAccountHolderName,omitempty"`

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "9c74021558fef9d9f05ad56a96e2324e6ab3bc806df47c49f05a00466247a545"
+const Contract = "9fe9c928bce5f4acaecd777956e63c3873f543e9760139020c96ffe452535c74"

@@ -96,7 +96,14 @@ var operations = map[string]operation{
 	},
 	"GET /v2/admin/reservations/{}":        at((*yeolda.API).ReservationRecordWithResponse),
 	"POST /v2/admin/reservations/{}/check": at((*yeolda.API).CheckPaymentWithResponse),
-	"POST /v2/admin/personal-data/export":  in((*yeolda.API).ExportPersonWithResponse),
+	"POST /v2/admin/reservations/{}/refunds": func(x exchange) (int, []byte, error) {
+		body, err := typed[yeolda.RefundJSONRequestBody](x.sent)
+		if err != nil {
+			return 0, nil, err
+		}
+		return got(x.api.RefundWithResponse(x.ctx, x.path[0], nil, body))
+	},
+	"POST /v2/admin/personal-data/export": in((*yeolda.API).ExportPersonWithResponse),
 	"GET /v2/admin/branches/{}/timeline": func(x exchange) (int, []byte, error) {
 		var params yeolda.TimelineParams
 		if err := params.Date.UnmarshalText([]byte(x.Get("date"))); err != nil {

@@ -87,6 +87,31 @@ func TestWebAccount(t *testing.T) {
 		p.see("예약을 취소했어요", "25,000원")
 	})
 
+	story("the refund changes while the question is open", func(t *testing.T, p *page) {
+		p.expect("401 (Unauthorized)", "409 (Conflict)")
+		const mobile = "01066667777"
+		order := newBrowser(t, s).purchase(s, "gangnam", 1, 30000, mobile, "카드", currentSlot().Add(34*time.Hour))
+		p.open("/login")
+		p.logIn(s, mobile)
+		p.press("예약 취소")
+		p.see("30,000원")
+		p.press("일정이 바뀌었어요", "취소하기")
+		p.see("정말 취소할까요?")
+		hq := newBrowser(t, s)
+		hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
+		id := strings.Split(value[string](p, `location.pathname`), "/")[2]
+		hq.must("POST", "/v2/admin/reservations/"+id+"/refunds", map[string]any{"amount": 5000, "reason": "소음"}, nil)
+		p.press("취소하기")
+		p.see("환불 금액이 바뀌었어요", "25,000원")
+		p.press("취소하기")
+		p.see("정말 취소할까요?")
+		p.press("취소하기")
+		p.see("예약을 취소했어요", "25,000원")
+		if balance := payments(t, s, order)[0].BalanceAmount; balance != 0 {
+			t.Errorf("the provider holds %d, want 0", balance)
+		}
+	})
+
 	story("cancel a stay by card whose extension was paid by deposit", func(t *testing.T, p *page) {
 		p.expect("401 (Unauthorized)")
 		const mobile = "01055556666"

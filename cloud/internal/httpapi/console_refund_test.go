@@ -117,7 +117,14 @@ func TestRefundPolicyInTheSettings(t *testing.T) {
 	if quote.Amount != 15000 || quote.Percent != 50 {
 		t.Errorf("quote %+v", quote)
 	}
-	customer.Post("/payment/cancel", map[string]any{"id": json.Number(id), "cancelReason": "변심"}).OK(t)
+	request := map[string]any{"id": json.Number(id), "cancelReason": "변심", "refundAmount": 30000} // as before the first deadline
+	customer.Post("/payment/cancel", request).Fails(t, http.StatusConflict, "ResourceConflictException", "환불 금액이 변경되었습니다. 다시 확인해 주세요.")
+	if p := s.Sandbox.Payments(confirm["orderId"].(string))[0]; p.BalanceAmount != 30000 {
+		t.Errorf("the provider holds %d after a cancellation that was refused, want 30000", p.BalanceAmount)
+	}
+	request["refundAmount"] = quote.Amount
+	customer.Post("/payment/cancel", request).OK(t)
+	customer.Post("/payment/cancel", request).OK(t)
 	if p := s.Sandbox.Payments(confirm["orderId"].(string))[0]; p.BalanceAmount != 15000 {
 		t.Errorf("the provider holds %d, want 15000", p.BalanceAmount)
 	}

@@ -183,6 +183,7 @@ var table = []row{
 	{reserve.ErrAmountMismatch, 400, typeAmount, "결제 금액이 예약 금액과 일치하지 않습니다."},
 	{reserve.ErrPaymentPending, 503, typePaymentPending, "결제 결과를 확인하고 있습니다."},
 	{reserve.ErrExceedsBalance, 400, typeAmount, "환불 금액(amount)이 남은 결제 금액보다 큽니다."},
+	{reserve.ErrRefundChanged, 409, typeHoldChanged, "환불 금액이 변경되었습니다. 다시 확인해 주세요."},
 	{reserve.ErrRefundOpen, 409, typeConflict, "진행 중인 환불이 있습니다. 먼저 완료한 뒤 다시 시도해 주세요."},
 	{reserve.ErrKeyReused, 409, typeHoldChanged, "같은 Idempotency-Key로 다른 내용의 요청이 있었습니다."},
 	{reserve.ErrNoCash, 400, typeIllegal, "현금영수증을 발급할 입금이 없습니다."},

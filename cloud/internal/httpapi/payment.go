@@ -222,6 +222,7 @@ func (a *API) cancelPayment(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		ID           *int64  `json:"id"`
 		CancelReason *string `json:"cancelReason"`
+		RefundAmount *int    `json:"refundAmount"`
 		wire.RefundAccount
 	}
 	if err := wire.Decode(r, &body); err != nil {
@@ -239,7 +240,7 @@ func (a *API) cancelPayment(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	err = a.Reserve.Cancel(r.Context(), reserve.CancelRequest{
-		ID: booking.ReservationID(*body.ID), By: wire.Principal(r), Reason: reason, Account: account,
+		ID: booking.ReservationID(*body.ID), By: wire.Principal(r), Reason: reason, Account: account, Amount: body.RefundAmount,
 	})
 	if err != nil {
 		return err

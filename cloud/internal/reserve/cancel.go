@@ -34,12 +34,13 @@ type CancelRequest struct {
 	By      account.Principal
 	Reason  string
 	Account *toss.RefundAccount // for a virtual account whose deposit is complete
+	Amount  *int                // won that the customer expects back; nil: what the policy returns
 }
 
 // Cancel refunds a customer's payment and frees the slot, or closes the virtual account if no deposit has arrived.
 // Cancelling again changes nothing.
 //
-// Errors: ErrNotFound, ErrNotPayer, booking.ErrTooLateToCancel, ErrAccountRequired, ErrUnknownBank, *PaymentRefused
+// Errors: ErrNotFound, ErrNotPayer, booking.ErrTooLateToCancel, ErrRefundChanged, ErrAccountRequired, ErrUnknownBank, *PaymentRefused
 // (the reservation is as before), ErrPaymentPending (the key is revoked, the refund continues).
 func (s *Service) Cancel(ctx context.Context, req CancelRequest) error {
 	return s.cancel(ctx, req.ID, cancellation{by: "customer", reason: req.Reason, account: req.Account, policy: true}, func(c *change) error {
@@ -52,7 +53,14 @@ func (s *Service) Cancel(ctx context.Context, req CancelRequest) error {
 		case r.State == booking.Canceled, r.State == booking.Canceling:
 			return nil
 		}
-		return r.CanCancel(c.now)
+		if err := r.CanCancel(c.now); err != nil || req.Amount == nil {
+			return err
+		}
+		quote, err := c.quote()
+		if err == nil && quote.Amount != *req.Amount {
+			return ErrRefundChanged
+		}
+		return err
 	})
 }
 

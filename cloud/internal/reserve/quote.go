@@ -39,33 +39,40 @@ func (s *Service) RefundQuote(ctx context.Context, id booking.ReservationID, by 
 		if err := r.CanCancel(c.now); err != nil {
 			return err
 		}
-		policy, won, err := c.returns()
-		if err != nil {
-			return err
-		}
-		quote = Quote{
-			Amount: won, Paid: r.Amount, Percent: policy.Percent(r.Start, c.now), Policy: policy.OrDefault(), CancelUntil: r.RefundDeadline(),
-			NeedsAccount: r.State == booking.Done && r.Method == booking.VirtualAccount,
-		}
-		following, err := c.following()
-		if err != nil {
-			return err
-		}
-		for _, e := range following {
-			if e.State != booking.Done {
-				continue
-			}
-			_, won, err := c.on(e).returns()
-			if err != nil {
-				return err
-			}
-			quote.Amount += won
-			quote.Paid += e.Amount
-			quote.NeedsAccount = quote.NeedsAccount || e.Method == booking.VirtualAccount
-		}
-		return nil
+		quote, err = c.quote()
+		return err
 	})
 	return quote, err
+}
+
+// quote reports what a cancellation by the guest returns now, with the extensions that end with the reservation.
+func (c *change) quote() (Quote, error) {
+	r := c.r()
+	policy, won, err := c.returns()
+	if err != nil {
+		return Quote{}, err
+	}
+	quote := Quote{
+		Amount: won, Paid: r.Amount, Percent: policy.Percent(r.Start, c.now), Policy: policy.OrDefault(), CancelUntil: r.RefundDeadline(),
+		NeedsAccount: r.State == booking.Done && r.Method == booking.VirtualAccount,
+	}
+	following, err := c.following()
+	if err != nil {
+		return Quote{}, err
+	}
+	for _, e := range following {
+		if e.State != booking.Done {
+			continue
+		}
+		_, won, err := c.on(e).returns()
+		if err != nil {
+			return Quote{}, err
+		}
+		quote.Amount += won
+		quote.Paid += e.Amount
+		quote.NeedsAccount = quote.NeedsAccount || e.Method == booking.VirtualAccount
+	}
+	return quote, nil
 }
 
 // returns reports what a cancellation of the reservation by its guest returns, without its extensions.

@@ -1,6 +1,7 @@
 // The cancellation of a reservation: the reason and, for virtual accounts, the refund account.
 
 import { parseMinute, parseStoredEnd } from "../booking/time";
+import { ApiError } from "../core/api";
 import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
 import { type Signal, signal } from "../core/signal";
@@ -49,28 +50,32 @@ export function cancelPage({ id = "" }: Record<string, string>): Child {
     if (!f) return missing();
     seller.set(f.m.branch.seller);
     if (f.m.record.status === "CANCELED") return canceledBefore();
-    return screen(f.m, f.quote);
+    const canceled = signal(false);
+    const present = () => data() ?? f;
+    return match(canceled, (is) => (is ? done(present()) : form(f.m, present, found.refresh, canceled)));
   });
 }
 
-const refunded = (m: Mine): boolean => m.record.status === "DONE";
-
-function screen(m: Mine, quote: Quote | null): Child {
-  const canceled = signal(false);
-  return match(canceled, (is) => (is ? done(m, quote) : form(m, quote, canceled)));
+interface Found {
+  m: Mine;
+  quote: Quote | null;
 }
+
+const refunded = ({ m }: Found): boolean => m.record.status === "DONE";
 
 const canceledBefore = (): Child => notice(sign(check(), "good"), t("cancelDone"), "", link(t("my"), "/my", "primary"));
 
-function done(m: Mine, quote: Quote | null): Child {
-  const amount = quote?.amount ?? 0;
-  const text = amount
-    ? t("cancelDoneText", { amount: won(amount) })
-    : t(refunded(m) ? "cancelDoneNone" : "cancelDoneFree");
+const amount = ({ quote }: Found): number => quote?.amount ?? 0;
+
+function done(f: Found): Child {
+  const text = amount(f)
+    ? t("cancelDoneText", { amount: won(amount(f)) })
+    : t(refunded(f) ? "cancelDoneNone" : "cancelDoneFree");
   return notice(sign(check(), "good"), t("cancelDone"), text, link(t("my"), "/my", "primary"));
 }
 
-function form(m: Mine, quote: Quote | null, canceled: Signal<boolean>): Child {
+/** The refund of present changes while the form is open, if a deadline of the policy passes or a deposit arrives. */
+function form(m: Mine, present: () => Found, refresh: () => Promise<void>, canceled: Signal<boolean>): Child {
   const reasons = [t("reasonPlan"), t("reasonMistake"), t("reasonOther"), t("reasonElse")];
   const chosen = signal("");
   const detail = field({
@@ -78,7 +83,7 @@ function form(m: Mine, quote: Quote | null, canceled: Signal<boolean>): Child {
     label: t("reasonText"),
     attributes: { maxlength: longestReason - 40, autocomplete: "off" },
   });
-  const account = quote?.needsAccount ? refundFields() : null;
+  let account: ReturnType<typeof refundFields> | null = null;
   const problem = signal("");
   const busy = signal(false);
   const submit = async () => {
@@ -86,10 +91,12 @@ function form(m: Mine, quote: Quote | null, canceled: Signal<boolean>): Child {
     problem.set("");
     try {
       const reason = [chosen(), detail.value().trim()].filter(Boolean).join(": ");
-      await cancelPayment(m.record.id, reason.slice(0, longestReason), account?.read() ?? null);
+      await cancelPayment(m.record.id, reason.slice(0, longestReason), amount(present()), account?.read() ?? null);
       canceled.set(true);
     } catch (error) {
-      problem.set(explain(error));
+      const changed = error instanceof ApiError && error.status === 409;
+      if (changed) await refresh();
+      problem.set(changed ? t("refundChanged") : explain(error));
     }
     busy.set(false);
   };
@@ -103,9 +110,10 @@ function form(m: Mine, quote: Quote | null, canceled: Signal<boolean>): Child {
     { class: "ask", "aria-labelledby": "ask-title", "aria-describedby": "ask-text" },
     h("h2", { id: "ask-title" }, t("cancelCheck")),
     h("p", { id: "ask-text" }, t("cancelCheckText")),
-    refunded(m)
-      ? h("p", { class: "total" }, h("span", null, t("refundAmount")), h("b", null, won(quote?.amount ?? 0)))
-      : null,
+    () =>
+      refunded(present())
+        ? h("p", { class: "total" }, h("span", null, t("refundAmount")), h("b", null, won(amount(present()))))
+        : null,
     h(
       "div",
       { class: "pair" },
@@ -121,14 +129,20 @@ function form(m: Mine, quote: Quote | null, canceled: Signal<boolean>): Child {
     ),
   );
   const start = parseMinute(m.record.startDateTime);
+  const summary = () => {
+    const { quote } = present();
+    return [
+      facts([
+        [t("labelBranch"), `${branchName(m.branch)} ${t("room", { no: m.record.roomNo })}`],
+        [t("labelTime"), `${dateText(start)} ${timesText(start, parseStoredEnd(m.record.endDateTime))}`],
+        [t("refundAmount"), refunded(present()) && quote ? h("b", null, won(quote.amount)) : null],
+      ]),
+      quote ? note(refundText(quote), "good") : null,
+    ];
+  };
   return [
     heading(t("cancelTitle")),
-    facts([
-      [t("labelBranch"), `${branchName(m.branch)} ${t("room", { no: m.record.roomNo })}`],
-      [t("labelTime"), `${dateText(start)} ${timesText(start, parseStoredEnd(m.record.endDateTime))}`],
-      [t("refundAmount"), refunded(m) && quote ? h("b", null, won(quote.amount)) : null],
-    ]),
-    quote ? note(refundText(quote), "good") : null,
+    summary,
     cancelable(m) ? null : note(t("tooLate"), "warn"),
     h(
       "fieldset",
@@ -150,7 +164,13 @@ function form(m: Mine, quote: Quote | null, canceled: Signal<boolean>): Child {
       ),
     ),
     detail.view,
-    account?.view ?? null,
+    match(
+      () => present().quote?.needsAccount ?? false,
+      (needed) => {
+        account = needed ? refundFields() : null;
+        return account?.view ?? null;
+      },
+    ),
     link(t("keep"), "/my", "plain"),
     // Directly above the button that it moves down, so that the second press of a double press meets no other control.
     alert(() => (problem() ? note(problem(), "warn") : null)),

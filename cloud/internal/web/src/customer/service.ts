@@ -186,5 +186,6 @@ export type Quote = Schemas["RefundQuote"];
 
 export const quoteRefund = (id: number) => api.get<Quote>(`/v2/my-reservations/${id}/refund`);
 
-export const cancelPayment = (id: number, cancelReason: string, account: RefundAccount | null) =>
-  api.post<null>("/payment/cancel", { id, cancelReason, ...account });
+/** refundAmount: won that the guest was shown. If the cancellation returns another amount, it is refused with 409. */
+export const cancelPayment = (id: number, cancelReason: string, refundAmount: number, account: RefundAccount | null) =>
+  api.post<null>("/payment/cancel", { id, cancelReason, refundAmount, ...account });

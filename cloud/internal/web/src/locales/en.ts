@@ -304,6 +304,7 @@ export const en: Texts = {
   reasonText: "Details (optional)",
   needReason: "Please pick a reason.",
   refundAmount: "Refund",
+  refundChanged: "The refund has changed. Please check it again.",
   refundTo: "Where should we send the refund?",
   fieldBank: "Bank",
   pickBank: "Pick a bank",

@@ -95,6 +95,7 @@ export const errors: Record<string, string> = {
   "결제 금액이 예약 금액과 일치하지 않습니다.": "The amount is not that of the reservation.",
   "결제 결과를 확인하고 있습니다.": "The outcome of the payment is being checked.",
   "환불 금액(amount)이 남은 결제 금액보다 큽니다.": "The refund is larger than what is left of the payment.",
+  "환불 금액이 변경되었습니다. 다시 확인해 주세요.": "The refund has changed. Check it again.",
   "진행 중인 환불이 있습니다. 먼저 완료한 뒤 다시 시도해 주세요.":
     "Another refund is in progress. Try again when it has ended.",
   "현금영수증을 발급할 입금이 없습니다.": "There is no deposit for a cash receipt.",

@@ -299,6 +299,7 @@ export const ko = {
   reasonText: "자세한 이유 (선택)",
   needReason: "취소 이유를 골라 주세요.",
   refundAmount: "돌려받을 금액",
+  refundChanged: "환불 금액이 바뀌었어요. 다시 확인해 주세요.",
   refundTo: "어디로 돌려드릴까요?",
   fieldBank: "은행",
   pickBank: "은행을 골라 주세요",
