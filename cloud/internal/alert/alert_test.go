@@ -454,6 +454,41 @@ func (f *fixture) contacts(branch string, contacts ...alert.Contact) {
 	}
 }
 
+// TestEscalationOutsideHours: the escalation of an alert ends when the hours of the contact are over, so the contact receives it when they begin
+// again. An alert that has no contact yet is not announced, and is once there is one.
+func TestEscalationOutsideHours(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.HQEmail = ""
+	sweeps := func(d time.Duration) {
+		for end := f.now.Add(d); f.now.Before(end); f.sweep() {
+			f.now = f.now.Add(10 * time.Minute)
+			f.exec(`update agent_inventory i set seen_at = $1 from branch b where online and b.id = i.branch_id`, f.now)
+		}
+	}
+	messages := func() []string { return f.list(`select template || ' ' || to_email from message order by id`) }
+	notified := func() []string { return f.list(`select branch from alert where notified_at is not null`) }
+	f.pass(10 * time.Second)
+	f.offline("gangnam")
+	f.pass(3 * time.Minute)
+	sweeps(time.Hour)
+	if len(messages()) > 0 || len(notified()) > 0 {
+		t.Errorf("without contacts: messages %q, announced %q", messages(), notified())
+	}
+	duty, boss := contact(notify.Email, "duty@example.com"), contact(notify.Email, "boss@example.com")
+	soon := f.now.In(time.FixedZone("", 9*60*60)).Add(-time.Hour)
+	boss.EscalateAfterMinutes, boss.Hours = 24*60, &alert.Hours{From: soon.Format("15:00"), To: soon.Add(time.Hour).Format("15:00")}
+	f.contacts("", duty, boss)
+	sweeps(20 * time.Minute)
+	if got := messages(); !slices.Equal(got, []string{"alert-began duty@example.com"}) || len(notified()) != 1 {
+		t.Errorf("with contacts: messages %q, announced %q", got, notified())
+	}
+	sweeps(50 * time.Hour)
+	if got := messages(); !slices.Equal(got, []string{"alert-began duty@example.com", "alert-began boss@example.com"}) {
+		t.Errorf("messages %q", got)
+	}
+}
+
 // Contacts receive the kinds they want, within their hours, and after the escalation unless an administrator has acknowledged.
 func TestContacts(t *testing.T) {
 	t.Parallel()

@@ -14,9 +14,9 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 )
 
-// pendingLimit is the age of an alert after which no further contact receives its beginning: hours and escalation lie
-// within a day.
-const pendingLimit = 25 * time.Hour
+// pendingLimit is the age of an alert after which no further contact receives its beginning: after the longest escalation, the hours of
+// a contact begin within a day.
+const pendingLimit = maxEscalate*time.Minute + 25*time.Hour
 
 // announce queues the messages that are due and records them in the same transaction.
 func (s *Service) announce(ctx context.Context, now time.Time) error {
@@ -90,10 +90,13 @@ func (s *Service) announceOne(ctx context.Context, tx pgx.Tx, i postgres.Inciden
 			return err
 		}
 	}
-	if len(told) == 0 && i.NotifiedAt != nil {
-		return nil
+	switch {
+	case len(told) > 0:
+		return postgres.NoteAlertBegin(ctx, tx, i.ID, told, now)
+	case i.EndedAt != nil:
+		return s.announceEnd(ctx, tx, i, contacts, now)
 	}
-	return postgres.NoteAlertBegin(ctx, tx, i.ID, told, now)
+	return nil
 }
 
 // announceEnd tells the contacts who know of the beginning, once the alert has been over for a while.

@@ -136,9 +136,9 @@ func (s *Service) find(ctx context.Context, message notify.Message) (notify.Rece
 var doubtDelay = failpoint.Shorten(20 * time.Second)
 
 const (
-	// maxAttempts is the number of attempts to send a message that is of use for minutes, such as a code.
+	// maxAttempts is the number of attempts to send a message that is of use for minutes: a code, or an account for a deposit.
 	maxAttempts = 8
-	// maxAge is the time for which any other message about a reservation is tried: the provider may be away for hours.
+	// maxAge is the time for which any other message is tried: the provider may be away for hours.
 	maxAge = 24 * time.Hour
 
 	maxRetryDelay = 5 * time.Minute
@@ -146,7 +146,8 @@ const (
 
 // expired reports whether a message that was not sent is given up. [postgres.StillDue] knows when one about a stay is late.
 func (s *Service) expired(m booking.Message) bool {
-	if m.Reservation == 0 || m.Template == string(notify.VirtualAccountIssued) {
+	switch notify.Template(m.Template) {
+	case notify.LoginCode, notify.VirtualAccountIssued:
 		return m.Attempt >= maxAttempts
 	}
 	return s.DB.Now().Sub(m.CreatedAt) >= maxAge

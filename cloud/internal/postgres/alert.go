@@ -21,7 +21,7 @@ type Alert struct {
 	Branch         string // code; empty: all branches
 	Subject        string // what it is about, such as a door's device
 	Since          time.Time
-	NotifiedAt     *time.Time // when its beginning was announced
+	NotifiedAt     *time.Time // when its beginning was announced to a contact
 	AcknowledgedBy *string
 	AcknowledgedAt *time.Time
 	EndedAt        *time.Time
@@ -144,9 +144,7 @@ func Incidents(ctx context.Context, q Querier, since time.Time) ([]Incident, err
 func NoteAlertBegin(ctx context.Context, tx pgx.Tx, id int64, contacts [][]byte, now time.Time) error {
 	batch := new(pgx.Batch)
 	batch.Queue(`update alert set notified_at = coalesce(notified_at, $2) where id = $1`, id, now)
-	if len(contacts) > 0 {
-		batch.Queue(`insert into alert_notice (alert_id, contact, began_at) select $1, contact, $3 from unnest($2::bytea[]) contact`, id, contacts, now)
-	}
+	batch.Queue(`insert into alert_notice (alert_id, contact, began_at) select $1, contact, $3 from unnest($2::bytea[]) contact`, id, contacts, now)
 	return tx.SendBatch(ctx, batch).Close()
 }
 
