@@ -5,11 +5,13 @@
 //	SYSTEM/base/20261123T180512Z-000000010000000000000003-20261123T180601Z.complete   the same with the end
 //	SYSTEM/wal/000000010000000000000003.gz.age
 //
-// SYSTEM is PostgreSQL's identifier of the cluster, so the archives of two databases in one place do not mix.
+// SYSTEM is PostgreSQL's identifier of the cluster, so the archives of two databases in one place do not mix. A restored machine has the
+// same one and continues on the next timeline (wal/00000002.history.gz.age); the machine before it stores nothing from then on.
 package archive
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -42,6 +44,10 @@ const (
 
 // ErrNoBase is returned if the archive holds no base backup from which the wanted moment can be restored.
 var ErrNoBase = errors.New("archive: no base backup of that time")
+
+// ErrContinued is returned if a machine that was restored from the archive continues the database. If both stored their changes, the last
+// moment of neither could be restored.
+var ErrContinued = errors.New("archive: another machine, which was restored from this archive, continues the database: stop one of the two, or give it another place")
 
 // Archive is a place with a key. Every file is encrypted for the key; reading verifies that it is unchanged.
 type Archive struct {
@@ -86,7 +92,7 @@ func (b Base) stem() string {
 	return b.System + "/base/" + b.Begin.UTC().Format(timeFormat) + "-" + b.Segment
 }
 
-// Bases lists the complete base backups of all systems, the oldest first.
+// Bases lists the complete base backups of all systems, the oldest first and those of a later timeline last.
 func (a *Archive) Bases(ctx context.Context) ([]Base, error) {
 	names, err := a.store.list(ctx, "")
 	if err != nil {
@@ -105,13 +111,33 @@ func (a *Archive) Bases(ctx context.Context) ([]Base, error) {
 			bases = append(bases, Base{System: system, Begin: begin, End: end, Segment: parts[1]})
 		}
 	}
-	slices.SortFunc(bases, func(a, b Base) int { return a.Begin.Compare(b.Begin) })
+	slices.SortFunc(bases, func(a, b Base) int {
+		return cmp.Or(strings.Compare(timelineOf(a.Segment), timelineOf(b.Segment)), a.Begin.Compare(b.Begin))
+	})
 	return bases, nil
 }
 
+// continued returns ErrContinued if the archive has a later timeline than a machine's own.
+func (a *Archive) continued(ctx context.Context, system, timeline string) error {
+	own, err := strconv.ParseUint(timeline, 16, 32)
+	if err != nil {
+		return fmt.Errorf("archive: timeline: %w", err)
+	}
+	found, err := a.store.list(ctx, fmt.Sprintf("%s/wal/%08X.history%s", system, own+1, walSuffix))
+	if err == nil && len(found) > 0 {
+		err = ErrContinued
+	}
+	return err
+}
+
 // PutBase stores what write produces as a base backup.
+//
+// Errors: ErrContinued.
 func (a *Archive) PutBase(ctx context.Context, system, firstSegment string, now func() time.Time, write func(io.Writer) error) error {
 	base := Base{System: system, Begin: now(), Segment: firstSegment}
+	if err := a.continued(ctx, system, timelineOf(firstSegment)); err != nil {
+		return err
+	}
 	if err := a.put(ctx, base.stem()+baseSuffix, write); err != nil {
 		return fmt.Errorf("archive a base backup: %w", err)
 	}
@@ -170,16 +196,19 @@ func (a *Archive) get(ctx context.Context, name string) (io.ReadCloser, error) {
 	return nil, errors.Join(fmt.Errorf("archive: read %s: %w", name, err), file.Close())
 }
 
-// Ship stores the segments of an outbox, the oldest first, and removes each one that is stored.
-func (a *Archive) Ship(ctx context.Context, system, outbox string) (shipped int, err error) {
+// Ship stores the segments of the outbox of a machine on a timeline, the oldest first, and removes each one that is stored.
+//
+// Errors: ErrContinued.
+func (a *Archive) Ship(ctx context.Context, system, timeline, outbox string) (shipped int, err error) {
 	entries, err := os.ReadDir(outbox)
-	if err != nil {
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }) // incomplete
+	if err != nil || len(entries) == 0 {
+		return 0, err
+	}
+	if err := a.continued(ctx, system, timeline); err != nil {
 		return 0, err
 	}
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), ".") {
-			continue // incomplete
-		}
 		path := filepath.Join(outbox, entry.Name())
 		content, err := os.ReadFile(path)
 		if err != nil {
@@ -314,6 +343,9 @@ func (a *Archive) Prune(ctx context.Context, system string, before time.Time) er
 func isSegment(name string) bool {
 	return len(name) == 24 && strings.Trim(name, "0123456789ABCDEF") == ""
 }
+
+// timelineOf returns the timeline of a segment, 8 hexadecimal digits.
+func timelineOf(segment string) string { return segment[:8] }
 
 // number is the position of a segment of 16 MiB on its timeline.
 func number(segment string) uint64 {

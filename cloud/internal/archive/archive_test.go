@@ -207,6 +207,53 @@ func TestLostMachine(t *testing.T) {
 	}
 }
 
+// TestLostMachineComesBack: a machine is restored from the archive and continues the database, and then the one that was lost comes back with
+// the same settings. It stores nothing more, so the last moment of the other one can be restored.
+func TestLostMachineComesBack(t *testing.T) {
+	t.Parallel()
+	lost := newMachine(t)
+	lost.addBranch("of-both")
+	stop := lost.run()
+	defer stop()
+	lost.await("a base backup", func() bool { return len(lost.files("*/base/*.complete")) == 1 })
+	lost.write()
+	lost.flush()
+
+	base, err := lost.archive.Choose(t.Context(), "", time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := &machine{T: t, key: lost.key, place: lost.place, archive: lost.archive}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	dir := publicDir(t)
+	if next.server, err = lost.archive.Restore(t.Context(), pgserver.Options{DataDir: dir, Logger: log, Archive: pgserver.ArchivingOn}, base, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(next.server.Stop)
+	if next.db, err = postgres.OpenMigrated(t.Context(), next.server.URL(), next.server.ServiceURL(), log); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(next.db.Close)
+	next.keeper = &archive.Keeper{Archive: next.archive, Server: next.server, DB: next.db, DataDir: dir, Keep: 24 * time.Hour, Log: log}
+	stopNext := next.run()
+	defer stopNext()
+	next.await("a base backup of the next machine", func() bool { return len(next.files("*/base/*.complete")) == 2 })
+	next.addBranch("of-next")
+	next.write()
+	next.flush()
+
+	lost.addBranch("of-lost")
+	if err := lost.keeper.Base(t.Context()); !errors.Is(err, archive.ErrContinued) {
+		t.Errorf("a base backup of the lost machine: got %v, want ErrContinued", err)
+	}
+	if _, err := next.keeper.Test(t.Context()); err != nil {
+		t.Errorf("the test of a restoration: %v", err)
+	}
+	if got := next.restored(time.Time{}); got != "of-both of-next" {
+		t.Errorf("got branches %q, want those of the next machine", got)
+	}
+}
+
 // An archive at another place begins with a base backup, although the last one is not a day old.
 func TestArchiveMovesToAnotherPlace(t *testing.T) {
 	t.Parallel()

@@ -43,14 +43,18 @@ type Keeper struct {
 	Keep    time.Duration // any moment of this time can be restored
 	Log     *slog.Logger
 
-	system  string
-	sending sync.Mutex // one call of Ship at a time
+	system   string
+	timeline string     // 8 hexadecimal digits
+	sending  sync.Mutex // one call of Ship at a time
 }
 
 // Run archives until ctx is done.
 func (k *Keeper) Run(ctx context.Context) error {
 	var err error
 	if k.system, err = k.query(ctx, `select system_identifier from pg_control_system()`); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	if k.timeline, err = k.query(ctx, `select left(pg_walfile_name(pg_current_wal_lsn()), 8)`); err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
 	maintained := make(chan struct{})
@@ -113,7 +117,7 @@ func (k *Keeper) Finish(ctx context.Context) {
 func (k *Keeper) send(ctx context.Context) (shipped int, err error) {
 	k.sending.Lock()
 	defer k.sending.Unlock()
-	return k.Archive.Ship(ctx, k.system, k.Server.Outbox())
+	return k.Archive.Ship(ctx, k.system, k.timeline, k.Server.Outbox())
 }
 
 // note stores the time of a success, which becomes a metric. Without it an alert begins.
