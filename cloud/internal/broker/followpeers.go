@@ -24,6 +24,8 @@ func (p *Pool) followPeers(ctx context.Context) error {
 	followers := make(map[string]follower) // by address with password
 	var running sync.WaitGroup
 	defer running.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	tick := time.NewTicker(PeerInterval)
 	defer tick.Stop()
 	for {

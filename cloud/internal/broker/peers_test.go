@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"log/slog"
 	"net"
 	"net/url"
@@ -107,6 +108,25 @@ func TestPoolOfEmbeddedBrokers(t *testing.T) {
 	reach(members[1:], branches[1:]...)
 	agentAt(t, branches[0], members[1].addr, 2)
 	reach(members[1:], branches...)
+}
+
+// TestReplacedReplicaEnds: a replica with a connection to a peer ends if another one has taken its address.
+func TestReplacedReplicaEnds(t *testing.T) {
+	t.Parallel()
+	peer, verbs := pool(t, 1)[0], newVerbs()
+	reads := 0
+	p := NewPool(PoolConfig{Doors: verbs, Devices: verbs, Climate: verbs, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Peers: func(context.Context) ([]*url.URL, error) {
+			if reads++; reads > 1 {
+				return nil, ErrReplaced
+			}
+			return []*url.URL{{Scheme: "mqtt", Host: peer.addr, User: url.UserPassword(PeerUsername, peerSecret)}}, nil
+		}})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := p.followPeers(ctx); !errors.Is(err, ErrReplaced) || ctx.Err() != nil {
+		t.Errorf("got %v, and the context is %v", err, ctx.Err())
+	}
 }
 
 // An agent that moves to another broker stays online at every replica: the end of its earlier connection comes late.
