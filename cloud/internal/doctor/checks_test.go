@@ -263,6 +263,35 @@ func TestDoctorOnTheDatabaseServer(t *testing.T) {
 	}
 }
 
+func TestDoctorOnAlerts(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	for name, c := range map[string]struct {
+		change func(*config.Settings)
+		want   string
+	}{
+		"as shipped":     {func(s *config.Settings) { s.Messages.SMTPURL = config.Off }, "the headquarters receive none"},
+		"mail is off":    {func(s *config.Settings) { s.Messages.SMTPURL, s.Messages.HQEmail = config.Off, "hq@rooms.example" }, "the headquarters receive none"},
+		"mail":           {func(s *config.Settings) { s.Messages.HQEmail = "hq@rooms.example" }, ""},
+		"a chat channel": {func(s *config.Settings) { s.Discord.WebhookURL = config.NewSecret("https://chat.example/hook") }, ""},
+	} {
+		d := newClinic(t, c.change)
+		if err := d.examineAlerts(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+		if text := d.text(); !strings.Contains(text, c.want) || (text == "") != (c.want == "") {
+			t.Errorf("%s: got %q", name, text)
+		}
+	}
+	if err := postgres.PutAlertContacts(t.Context(), db.Pool, "", []byte("sealed")); err != nil {
+		t.Fatal(err)
+	}
+	d := newClinic(t, nil)
+	if err := d.examineAlerts(t.Context(), db); err != nil || d.text() != "" {
+		t.Errorf("with contacts in the console: %v, %+v", err, d.findings)
+	}
+}
+
 func TestDoctorOnCallbacksAndZones(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

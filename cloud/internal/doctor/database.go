@@ -8,6 +8,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/company"
+	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
@@ -93,6 +94,20 @@ func (d *exam) examineAccounts(ctx context.Context, db *postgres.DB) error {
 		d.warn("accounts", "demo secrets: "+strings.Join(demo, ", "), "yeolda admin passwd or remove, yeolda agent revoke, before customers use the service")
 	default:
 		d.ok("accounts", "no demo account")
+	}
+	return nil
+}
+
+// examineAlerts checks that alerts have a recipient.
+func (d *exam) examineAlerts(ctx context.Context, db *postgres.DB) error {
+	contacts, err := postgres.AlertContacts(ctx, db.Pool, []string{""})
+	if err != nil {
+		return err
+	}
+	m := d.settings.Messages
+	mailed := m.HQEmail != "" && m.SMTPURL != config.Off
+	if len(contacts) == 0 && !mailed && d.settings.Discord.WebhookURL.Reveal() == "" {
+		d.warn("alerts", "the headquarters receive none", "enter contacts in the console (alerts), or set YEOLDA_SMTP_URL and YEOLDA_HQ_EMAIL, or YEOLDA_DISCORD_WEBHOOK_URL")
 	}
 	return nil
 }

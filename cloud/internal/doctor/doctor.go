@@ -106,6 +106,7 @@ func Rows() []Check {
 		database("branches", (*exam).examineBranches),
 		database("seals", (*exam).examineSeals),
 		database("callbacks", (*exam).examineDeposits),
+		database("alerts", (*exam).examineAlerts),
 	}
 }
 
