@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -222,5 +223,34 @@ func TestEachFormKeepsADraft(t *testing.T) {
 		if !slices.Contains(files, file) {
 			t.Errorf("%s does not exist", file)
 		}
+	}
+}
+
+// TestConsoleDraftOfAnOldContact: an administrator edits the name of a guest, closes the dialog, and a colleague corrects the number
+// meanwhile. The draft does not put the earlier number back, whose owner would receive the key.
+func TestConsoleDraftOfAnOldContact(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, nil)
+	date, midnight := dayAfter()
+	newBrowser(t, s).purchase(s, "gangnam", 1, 30000, "01077770001", "카드", midnight.Add(12*time.Hour))
+	p := console(t, s, "hq", "hq-demo")
+	p.open("/console/gangnam/day/" + date)
+	const block = `[...document.querySelectorAll(".lane")][0].querySelector(".block.paid")`
+	p.wait("the paid reservation", block)
+	value[bool](p, `(`+block+`.click(), true)`)
+	p.press("연락처 정정")
+	p.fill("이름", "홍길순")
+	p.press("돌아가기")
+	value[bool](p, `fetch("/api/v2/admin/reservations/" + location.search.slice(3) + "/contact", {
+		method: "PATCH", headers: {"Content-Type": "application/json"}, body: JSON.stringify({mobileNum: "01088880002", reason: "오타"}),
+	}).then((answer) => answer.ok)`)
+	p.wait("the corrected number", `document.querySelector(".record").innerText.includes("8888")`)
+	p.press("연락처 정정")
+	p.see("저장하지 않은 내용을 다시 불러왔어요")
+	p.fill("사유", "이름 정정")
+	p.press("연락처 정정")
+	p.wait("the corrected name", `document.querySelector(".record").innerText.includes("홍길순")`)
+	if got := value[string](p, `document.querySelector(".record").innerText`); !strings.Contains(got, "8888") || strings.Contains(got, "7777") {
+		t.Errorf("the record shows another number than the one that the colleague entered: %s", got)
 	}
 }

@@ -46,6 +46,20 @@ export const typedRows = <R, V>(rows: Signal<R[]>, plain: (row: R) => V, row: (v
     set: (text: string) => rows.set((JSON.parse(text) as V[]).map(row)),
   });
 
+/**
+ * A field that begins with a stored value. The draft holds it only if it is edited, and ends when another administrator has changed the
+ * stored value: it would put the earlier one back.
+ */
+export function edited(shown: Signal<string>): Typed {
+  const stored = shown.peek();
+  return Object.assign(() => (shown() === stored ? "" : JSON.stringify([stored, shown()])), {
+    set: (text: string) => {
+      const [from, to] = text ? (JSON.parse(text) as [string, string]) : [stored, stored];
+      if (from === stored) shown.set(to);
+    },
+  });
+}
+
 /** What is typed into a form, kept for later. */
 interface Kept {
   /** Deletes the draft after saving. */
@@ -67,8 +81,8 @@ export function keepTyped(name: string, fields: Record<string, Typed>): Kept {
     for (const [field, value] of Object.entries(values)) fields[field]?.set(value);
   };
   const stored = tabStore.get(key);
-  const restored = signal(stored !== null && stored !== initial); // after saving, the form may begin with what was typed
   if (stored) put(JSON.parse(stored) as Record<string, string>);
+  const restored = signal(JSON.stringify(untracked(read)) !== initial); // after saving, the form may begin with what was typed
   const forget = () => {
     restored.set(false);
     tabStore.remove(key);

@@ -5,7 +5,7 @@ import { type Child, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
-import { keptAttempt } from "./draft";
+import { edited, keptAttempt } from "./draft";
 import {
   attempt,
   button,
@@ -83,7 +83,7 @@ function openPerson(person: Person | null, refresh: () => Promise<void>): void {
     const role = signal<string>(person?.role ?? "manager");
     const password = signal(person ? "" : generate());
     const chosen = signal(new Set(person?.role === "hq" ? [] : person?.branches));
-    const { run, view } = keptAttempt(`person-${person?.id ?? "new"}`, { id, role });
+    const { run, view } = keptAttempt(`person-${person?.id ?? "new"}`, { id, role: edited(role) });
     const call = (action: () => Promise<unknown>, text: string) => () =>
       run(async () => {
         await action();

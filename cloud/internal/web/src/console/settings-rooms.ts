@@ -4,7 +4,7 @@ import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { type Readable, signal } from "../core/signal";
-import { keptAttempt } from "./draft";
+import { edited, keptAttempt } from "./draft";
 import { openPIN } from "./keypads";
 import { priceIn, wholeIn } from "./numbers";
 import { attempt, button, check, chip, dialog, explain, field, input, select, table, toast } from "./parts";
@@ -116,10 +116,12 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
     const noLock = signal(room?.lock === "none");
     const { run, view } = keptAttempt(`room-${branch.branch}-${room?.roomNo ?? "new"}`, {
       number,
-      machine,
-      grade,
-      ...prices,
-      turnover,
+      machine: edited(machine),
+      grade: edited(grade),
+      min10: edited(prices.min10),
+      min30: edited(prices.min30),
+      min60: edited(prices.min60),
+      turnover: edited(turnover),
     });
     const save = () =>
       run(async () => {

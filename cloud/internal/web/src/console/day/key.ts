@@ -6,7 +6,7 @@ import type { Schemas } from "../../core/interface";
 import { language } from "../../core/language";
 import { resource } from "../../core/resource";
 import { signal } from "../../core/signal";
-import { keptAttempt } from "../draft";
+import { edited, keptAttempt } from "../draft";
 import { button, chip, dialog, explain, fetched, field, input, toast } from "../parts";
 import { type Branch, mayBook } from "../session";
 import { t } from "../text";
@@ -95,9 +95,9 @@ export function openContact(data: Record, refresh: () => void): void {
   dialog(t("correctContact"), (close) => {
     const [name, mobile, email, reason] = [data.name, data.mobileNum, data.email, ""].map((v) => signal(v ?? ""));
     const { run, view } = keptAttempt(`contact-${data.id}`, {
-      name: name!,
-      mobile: mobile!,
-      email: email!,
+      name: edited(name!),
+      mobile: edited(mobile!),
+      email: edited(email!),
       reason: reason!,
     });
     const submit = () =>
