@@ -112,6 +112,22 @@ func TestWebAccount(t *testing.T) {
 		}
 	})
 
+	story("staff move the stay while its card is shown", func(t *testing.T, p *page) {
+		p.expect("401 (Unauthorized)")
+		const mobile = "01077778888"
+		start := currentSlot().Add(36 * time.Hour)
+		newBrowser(t, s).purchase(s, "gangnam", 1, 30000, mobile, "카드", start)
+		p.open("/login")
+		p.logIn(s, mobile)
+		p.see("1번 룸")
+		hq := newBrowser(t, s)
+		hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
+		id := strings.Split(value[string](p, `document.querySelector('a[href$="/cancel"]').getAttribute("href")`), "/")[2]
+		hq.must("PUT", "/admin/reservation/"+id, map[string]any{"room": "2", "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour))}, nil)
+		p.press("새로고침")
+		p.see("2번 룸")
+	})
+
 	story("cancel a stay by card whose extension was paid by deposit", func(t *testing.T, p *page) {
 		p.expect("401 (Unauthorized)")
 		const mobile = "01055556666"

@@ -356,7 +356,7 @@ func (a *API) showKey(w http.ResponseWriter, r *http.Request) error {
 		Keypads      map[string]booking.Keypad `json:"keypads"`
 		PIN          *wirePIN                  `json:"pin"`
 	}{
-		branch.Code, branch.NameKo, branch.NameEn, branch.Address, branch.Phone, strconv.Itoa(held.RoomNo),
+		branch.Code, branch.NameKo, branch.NameEn, branch.Address, a.phoneOf(r, branch), strconv.Itoa(held.RoomNo),
 		wire.Minute(held.Start, branch.Zone), wire.StoredEnd(held.Stay(), branch.Zone),
 		rfc(from), rfc(to), rfc(now), keyState(key, now), key.Online, string(key.Key.Kind), compensation, air, keypads(key), pin,
 	})

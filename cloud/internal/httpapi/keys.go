@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -187,7 +188,7 @@ func (a *API) whyKey(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	d, err := a.Access.Why(r.Context(), chi.URLParam(r, "key"), r.URL.Query().Get("branch"), kind)
-	return writeWhy(w, d, lang, err)
+	return a.writeWhy(w, r, d, lang, err)
 }
 
 // whyReservation is GET /v2/admin/reservations/{id}/why: the answer for the owner's key.
@@ -208,7 +209,7 @@ func (a *API) whyReservation(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	d, err := a.Access.WhyReservation(r.Context(), id, kind)
-	return writeWhy(w, d, lang, err)
+	return a.writeWhy(w, r, d, lang, err)
 }
 
 // whyQuery reads the door, by default the front, and the language, by default that of the browser.
@@ -230,7 +231,7 @@ func whyQuery(r *http.Request) (kind, lang string, err error) {
 	return kind, lang, nil
 }
 
-func writeWhy(w http.ResponseWriter, d access.Diagnosis, lang string, err error) error {
+func (a *API) writeWhy(w http.ResponseWriter, r *http.Request, d access.Diagnosis, lang string, err error) error {
 	if errors.Is(err, access.ErrUnknownDoor) {
 		return wire.UnknownValue("door")
 	}
@@ -246,7 +247,7 @@ func writeWhy(w http.ResponseWriter, d access.Diagnosis, lang string, err error)
 	for _, s := range d.Next {
 		one := step{Action: string(s.Action), At: wire.Instant(s.At)}
 		if s.Action == access.Call {
-			one.Phone = wire.Nullable(d.Branch.Phone)
+			one.Phone = wire.Nullable(a.phoneOf(r, d.Branch))
 		}
 		next = append(next, one)
 	}
@@ -257,4 +258,9 @@ func writeWhy(w http.ResponseWriter, d access.Diagnosis, lang string, err error)
 		Message string  `json:"message"`
 		Next    []step  `json:"next"`
 	}{string(d.Code), wire.Instant(d.Since), wire.Instant(d.Until), d.Message(lang), next})
+}
+
+// phoneOf returns the number that a guest of a branch calls: that of the branch, or of the company if it has none.
+func (a *API) phoneOf(r *http.Request, branch booking.Branch) string {
+	return cmp.Or(branch.Phone, a.Company.Current(r.Context()).Company.Phone)
 }

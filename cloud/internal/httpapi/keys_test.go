@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
@@ -26,6 +27,31 @@ func press(c *servicetest.Client, key string) servicetest.Answer {
 }
 
 var unknownKey = reply{400, "ResourceNotExistException", "유효하지 않은 도어락 키입니다."}
+
+// TestPhoneOfABranchWithoutOne: the guest of a branch without a number calls that of the company.
+func TestPhoneOfABranchWithoutOne(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, func(set *config.Settings) { set.Legal.Phone = "02-1234-5678" })
+	c := newCast(t, s)
+	_, key := c.running(t)
+	const settingsPath = "/v2/admin/branches/gangnam/settings"
+	var settings map[string]any
+	c.HQ.Get(settingsPath).OK(t).Into(t, &settings)
+	settings["phone"] = ""
+	c.HQ.Put(settingsPath, settings).OK(t)
+	var facts struct{ Phone string }
+	c.Nobody.Get("/v2/keys/"+key).OK(t).Into(t, &facts)
+	var why struct {
+		Next []struct {
+			Action string
+			Phone  *string
+		}
+	}
+	c.Nobody.Get("/v2/keys/"+key+"/why?branch=hongdae&door=front").OK(t).Into(t, &why)
+	if facts.Phone != "02-1234-5678" || len(why.Next) == 0 || why.Next[0].Phone == nil || *why.Next[0].Phone != facts.Phone {
+		t.Errorf("got %+v and %+v", facts, why)
+	}
+}
 
 func TestCompanions(t *testing.T) {
 	t.Parallel()

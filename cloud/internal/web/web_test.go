@@ -207,6 +207,18 @@ func TestKeyPageThroughTheDay(t *testing.T) {
 	}
 }
 
+// TestKeyPageOfABranchWithoutAPhone: in front of a door that does not open, the guest calls the company.
+func TestKeyPageOfABranchWithoutAPhone(t *testing.T) {
+	t.Parallel()
+	site, keys := newSite(t, "15:30")
+	for phone, want := range map[string]string{"02-0000-1001": "tel:02-0000-1001", "": "tel:02-0000-1000"} {
+		keys.key.Phone = phone
+		if page := send(site, "GET", "/k/"+testKey, "").Body.String(); !strings.Contains(page, want) {
+			t.Errorf("phone of the branch %q: no link %s", phone, want)
+		}
+	}
+}
+
 func TestKeyPageNamesTheDateOfAnEndAfterDays(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

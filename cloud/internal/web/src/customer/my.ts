@@ -108,14 +108,14 @@ function screen(mine: Readable<Mine[]>, refresh: () => void): Child {
   ];
 }
 
-/** The card of a reservation, replaced only if the status changes. */
+/** The card of a reservation, replaced only if it shows something else, so that a refresh does not take the focus away. */
 const cards = (list: () => Mine[]): Child =>
   h(
     "ul",
     { class: "cards" },
     each(
       list,
-      (m) => `${m.record.id} ${m.record.status} ${m.key} ${m.record.cashReceipt?.status ?? ""}`,
+      (m) => JSON.stringify([m.record, m.key, isOver(m), cancelable(m)]),
       (m) => h("li", null, card(m.peek())),
     ),
   );
