@@ -15,7 +15,8 @@ const (
 
 var errNotASignal = errors.New("not an infrared signal")
 
-// newSignal validates captured durations. A trailing gap is not part of the signal and is removed.
+// newSignal validates captured durations; a signal that could never be sent is an error. A trailing gap is not part of the signal and
+// is removed.
 func newSignal(carrierHz int, durations []uint32) (Signal, error) {
 	if len(durations)%2 == 0 && len(durations) > 0 {
 		durations = durations[:len(durations)-1]
@@ -35,6 +36,9 @@ func newSignal(carrierHz int, durations []uint32) (Signal, error) {
 	}
 	if length > uint64(maxDuration) {
 		return Signal{}, fmt.Errorf("%w: %d ms long", errNotASignal, length/1000)
+	}
+	if _, err := Split(durations); err != nil {
+		return Signal{}, err
 	}
 	return Signal{CarrierHz: carrierHz, Durations: durations}, nil
 }

@@ -68,7 +68,7 @@ func (d *Device) path() (string, error) {
 // Send implements ir.Transmitter. If the driver hangs, the device stays busy and every later Send fails when its context is
 // done.
 func (d *Device) Send(ctx context.Context, carrierHz int, durations []uint32) error {
-	parts, err := split(durations)
+	parts, err := ir.Split(durations)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (d *Device) Send(ctx context.Context, carrierHz int, durations []uint32) er
 	}
 }
 
-func transmit(ctx context.Context, path string, carrierHz int, parts []part) (err error) {
+func transmit(ctx context.Context, path string, carrierHz int, parts []ir.Part) (err error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
@@ -110,11 +110,11 @@ func transmit(ctx context.Context, path string, carrierHz int, parts []part) (er
 	}
 	for _, p := range parts {
 		began := time.Now()
-		if err := write(fd, p.durations); err != nil {
+		if err := write(fd, p.Durations); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		select {
-		case <-time.After(time.Until(began.Add(p.length() + p.gap))):
+		case <-time.After(time.Until(began.Add(p.Length() + p.Gap))):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -1,4 +1,4 @@
-package lirc
+package ir
 
 import (
 	"slices"
@@ -40,10 +40,10 @@ func TestSplit(t *testing.T) {
 		{"as many as may be", slices.Repeat([]uint32{100}, 1023), []int{1023}, false},
 		{"ends on a space", frame[:58], nil, true},
 	} {
-		parts, err := split(tt.durations)
+		parts, err := Split(tt.durations)
 		var lengths []int
 		for _, p := range parts {
-			lengths = append(lengths, len(p.durations))
+			lengths = append(lengths, len(p.Durations))
 		}
 		if (err != nil) != tt.bad || !tt.bad && !slices.Equal(lengths, tt.lengths) {
 			t.Errorf("%s: got parts of %v durations, %v, want %v", tt.name, lengths, err, tt.lengths)
@@ -59,23 +59,23 @@ func TestSplitIsLossless(t *testing.T) {
 		if len(durations)%2 == 0 {
 			durations = durations[1:]
 		}
-		parts, err := split(durations)
+		parts, err := Split(durations)
 		if err != nil {
 			return
 		}
 		var joined []uint32
 		for i, p := range parts {
 			var length time.Duration
-			for _, d := range p.durations {
+			for _, d := range p.Durations {
 				length += microseconds(d)
 			}
-			if len(p.durations)%2 == 0 || len(p.durations) > maxCount || length > maxLength {
-				t.Fatalf("part %d has %d durations in %v, which exceeds the limits", i, len(p.durations), length)
+			if len(p.Durations)%2 == 0 || len(p.Durations) > maxWriteDurations || length > maxWriteLength {
+				t.Fatalf("part %d has %d durations in %v, which exceeds the limits", i, len(p.Durations), length)
 			}
 			if i > 0 {
-				joined = append(joined, uint32(parts[i-1].gap/time.Microsecond))
+				joined = append(joined, uint32(parts[i-1].Gap/time.Microsecond))
 			}
-			joined = append(joined, p.durations...)
+			joined = append(joined, p.Durations...)
 		}
 		if !slices.Equal(joined, durations) {
 			t.Fatal("the parts do not add up to the signal")
