@@ -1,9 +1,11 @@
 package partner_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -221,6 +223,29 @@ func TestLongStayMovesToAnotherRoom(t *testing.T) {
 	c.read(t, booking)
 	if got := c.rows(t, at); !strings.HasPrefix(got, "DONE room 2") {
 		t.Errorf("after the next reading: %s, want room 2", got)
+	}
+}
+
+// TestSearchFindsALongStayOnce: a guest of two days has a stay of many parts. A search for the guest shows the stay with the key, not
+// its parts, which would displace other guests of that name.
+func TestSearchFindsALongStayOnce(t *testing.T) {
+	t.Parallel()
+	s, c := leading(t)
+	at := s.start(0)
+	c.read(t, channel.Booking{ExternalID: "A", Start: at, End: at.Add(48 * time.Hour), Name: "김여행"})
+	id, _ := c.stay(t, "true")
+	reply, err := s.admin(t).Do(s.ctx, http.MethodGet, "/v2/admin/reservations?query="+url.QueryEscape("김여행"), nil)
+	must(t, reply, err)
+	var found struct {
+		Reservations []struct {
+			ID string `json:"id"`
+		} `json:"reservations"`
+	}
+	if err := json.Unmarshal(reply.Data, &found); err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Reservations) != 1 || found.Reservations[0].ID != fmt.Sprint(id) {
+		t.Errorf("got %v, want the stay %d alone", found.Reservations, id)
 	}
 }
 

@@ -70,11 +70,12 @@ func HistoryOf(ctx context.Context, q Querier, id booking.ReservationID) ([]Hist
 }
 
 // SearchReservations finds the latest reservations of branches by a part of a name, a part of a phone number (digits
-// only, at least four), or a whole order id, id or e-mail address. pattern is the text with LIKE's wildcards escaped.
+// only, at least four), or a whole order id, id or e-mail address. pattern is the text with LIKE's wildcards escaped. Of a partner's stay
+// that is stored in parts, it finds the first, which has the key.
 func SearchReservations(ctx context.Context, q Querier, branches []string, text, pattern, digits string, limit int) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
 		join branch b on b.id = r.branch_id
-		where ($1::text[] is null or b.code = any($1)) and r.state not in ('EXPIRED', 'RELEASED')
+		where ($1::text[] is null or b.code = any($1)) and r.state not in ('EXPIRED', 'RELEASED') and (r.extends is null or r.source <> 'PARTNER')
 		  and (r.name ilike '%' || $5 || '%' or r.order_id = $2 or r.email_key = lower($2)
 		       or length($3) >= 4 and r.mobile_key like '%' || $3 || '%' or $3 = $2 and r.id::text = $3)
 		order by r.start_at desc limit $4`, branches, text, digits, limit, pattern)
