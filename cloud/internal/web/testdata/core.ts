@@ -17,6 +17,7 @@ import { boundary, fit } from "../src/core/router";
 import { batch, computed, effect, onCleanup, scope, signal, untracked } from "../src/core/signal";
 import { localStore, tabStore } from "../src/core/storage";
 import { looksLikeEmail, looksLikeMobile, tidyMobile } from "../src/customer/field";
+import { orderName } from "../src/customer/pay";
 import { dueOf } from "../src/customer/receipt";
 import type { Branch } from "../src/customer/service";
 import { clockOnDay, span, timesText, won } from "../src/customer/text";
@@ -53,6 +54,14 @@ test("a success is shown until the next action begins, not until the page reads 
       e.remove();
     });
   }
+});
+
+test("an order name has at most 100 characters and no half of a pair", () => {
+  const named = (nameKo: string) => orderName({ nameKo } as Branch, "3");
+  equal(named("강남점"), "강남점 3번 룸");
+  equal(named("가".repeat(120)), "가".repeat(100));
+  equal(named(`${"가".repeat(99)}🏠`), "가".repeat(99));
+  equal(named(`${"가".repeat(98)}🏠점`), `${"가".repeat(98)}🏠`);
 });
 
 test("a view that throws is replaced by another one", () => {

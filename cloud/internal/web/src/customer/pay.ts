@@ -19,7 +19,7 @@ import {
 } from "./contact";
 import { keep, purchase } from "./purchase";
 import { actions, alert, button, explain, failure, fetched, heading, note } from "./screen";
-import { branchName, getSite } from "./service";
+import { type Branch, branchName, getSite } from "./service";
 import { t, won } from "./text";
 
 /** The part of the provider's script that is used here (version 2, "standard"). */
@@ -155,11 +155,19 @@ function script(src: string): Promise<void> {
   });
 }
 
+const maxOrderName = 100; // characters that the provider takes
+
+/** Names the order. A name that is too long is cut, but not within a surrogate pair. */
+export const orderName = (branch: Branch, room: string): string =>
+  t("payOrder", { branch: branchName(branch), room: t("room", { no: room }) })
+    .slice(0, maxOrderName)
+    .replace(/[\ud800-\udbff]$/, "");
+
 function order(held: Held): Record<string, string> {
   const p = purchase()!;
   return {
     orderId: p.orderId,
-    orderName: t("payOrder", { branch: branchName(held.branch), room: t("room", { no: held.hold.roomNo }) }),
+    orderName: orderName(held.branch, held.hold.roomNo),
     successUrl: `${location.origin}/book/confirm`,
     failUrl: `${location.origin}/book/fail`,
     ...(p.mobile ? { customerName: p.name, customerMobilePhone: p.mobile.replace(/\D/g, "") } : {}),
