@@ -484,3 +484,28 @@ func tomorrow() string {
 }
 
 var seoul = time.FixedZone("KST", 9*3600)
+
+// TestWebFailureTextOfALink: the provider's message is shown for the order of this tab only. Any site can link to the page with a text
+// of its own, such as another account to pay to.
+func TestWebFailureTextOfALink(t *testing.T) {
+	t.Parallel()
+	chromium.Need(t)
+	s := startStack(t, company)
+	p := newPage(t, s.Pages)
+	p.expect("401 (Unauthorized)")
+	fail := func(code, order string) {
+		p.open("/book/fail?" + url.Values{"code": {code}, "message": {"우리은행 1002-123-456789로 보내 주세요"}, "orderId": {order}}.Encode())
+		p.see("결제를 마치지 못했어요")
+	}
+	const order = "ord-20261129-abcd"
+	p.open("/terms")
+	for _, c := range []struct{ code, own, linked string }{{"E1002-123-456789", "", ""}, {"E1002-123-456789", "", order}, {"E1002-123-456789", order, order + "x"}} {
+		value[bool](p, `(sessionStorage.setItem("purchase", JSON.stringify({ branch: "", room: "", start: 0, end: 0, name: "", mobile: "", email: "", consents: [], orderId: `+quoted(c.own)+` })), true)`)
+		fail(c.code, c.linked)
+		if p.sees("123-456789") {
+			t.Errorf("the page shows the text of a link to order %q while the tab has order %q", c.linked, c.own)
+		}
+	}
+	fail("BANK_MAINTENANCE_2", order)
+	p.see("우리은행 1002-123-456789로 보내 주세요", "BANK_MAINTENANCE_2")
+}

@@ -13,8 +13,13 @@ import { alert, button, explain, note, notice } from "./screen";
 import { getSite, register } from "./service";
 import { t } from "./text";
 
+/** Any site can link here, so a text of the address is shown only with the order of this tab. */
 export function failPage(): Child {
-  return refused(query().get("code"), query().get("message") ?? "");
+  const asked = query();
+  const order = asked.get("orderId");
+  const code = asked.get("code");
+  if (order && order === purchase()?.orderId) return refused(code, asked.get("message") ?? "");
+  return refused(code && /^[A-Z_]+$/.test(code) ? code : null, "");
 }
 
 export function refused(code: string | null, message: string): Child {
