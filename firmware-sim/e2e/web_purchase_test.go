@@ -485,6 +485,36 @@ func tomorrow() string {
 
 var seoul = time.FixedZone("KST", 9*3600)
 
+// TestWebCopy: an app's own browser may have no clipboard, or refuse it. The page then shows what to copy by hand and does not say that
+// the account number was copied.
+func TestWebCopy(t *testing.T) {
+	t.Parallel()
+	chromium.Need(t)
+	s := startStack(t, company)
+	p := newPage(t, s.Pages)
+	p.expect("401 (Unauthorized)")
+	p.begin("오늘", "2번 룸")
+	p.press("1시간")
+	p.reserve()
+	p.introduce("010-5656-7878")
+	p.pay(s, "가상계좌")
+	p.at("/book/receipt")
+	p.see("입금하면 예약이 확정돼요")
+	number := value[string](p, `document.querySelector(".account .number").innerText.trim()`)
+	for _, clipboard := range []string{`undefined`, `{ writeText: () => Promise.reject(new DOMException("denied", "NotAllowedError")) }`} {
+		value[bool](p, `(Object.defineProperty(navigator, "clipboard", { value: `+clipboard+`, configurable: true }), true)`)
+		p.press("복사")
+		p.wait("the number to copy by hand", `document.querySelector("[role=alert] .warn")?.innerText.includes(`+quoted(number)+`)`)
+		if p.sees("복사했어요") {
+			t.Errorf("the page says that the number was copied, with the clipboard %s", clipboard)
+		}
+	}
+	value[bool](p, `(Object.defineProperty(navigator, "clipboard", { value: { writeText: async text => { window.pasted = text; } } }), true)`)
+	p.press("복사")
+	p.see("복사했어요")
+	p.wait("the copied number alone", `window.pasted === `+quoted(number)+` && !document.querySelector("[role=alert] .warn")`)
+}
+
 // TestWebFailureTextOfALink: the provider's message is shown for the order of this tab only. Any site can link to the page with a text
 // of its own, such as another account to pay to.
 func TestWebFailureTextOfALink(t *testing.T) {

@@ -273,21 +273,31 @@ function correction(shown: Readable<Found>, refresh: () => Promise<unknown>): Ch
   ];
 }
 
-function copyButton(text: string, value: string): Element {
+/** Copies a value. A browser without a clipboard, or one that refuses it, gets the value to copy by hand. */
+function copyButton(text: string, value: string): Child {
   const copied = signal(false);
-  return h(
-    "button",
-    {
-      type: "button",
-      class: "button soft",
-      onclick: async () => {
-        await navigator.clipboard?.writeText(value);
-        copied.set(true);
-        setTimeout(() => copied.set(false), 3000);
+  const failed = signal(false);
+  return [
+    h(
+      "button",
+      {
+        type: "button",
+        class: "button soft",
+        onclick: async () => {
+          try {
+            await navigator.clipboard.writeText(value);
+            failed.set(false);
+            copied.set(true);
+            setTimeout(() => copied.set(false), 3000);
+          } catch {
+            failed.set(true);
+          }
+        },
       },
-    },
-    h("span", { "aria-live": "polite" }, () => (copied() ? t("copied") : text)),
-  );
+      h("span", { "aria-live": "polite" }, () => (copied() ? t("copied") : text)),
+    ),
+    alert(() => (failed() ? note(t("copyByHand", { value }), "warn") : null)),
+  ];
 }
 
 function waiting(found: Readable<Found>): Child {

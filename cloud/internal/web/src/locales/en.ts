@@ -15,6 +15,7 @@ export const en: Texts = {
   loading: "Loading",
   copied: "Copied",
   copy: "Copy",
+  copyByHand: "Could not copy. Please select and copy: {value}",
   won: "₩{n}",
   minutes: "{n} min",
   hours: "{n} h",

@@ -13,6 +13,7 @@ export const ko = {
   loading: "불러오는 중이에요",
   copied: "복사했어요",
   copy: "복사",
+  copyByHand: "복사하지 못했어요. 길게 눌러 복사해 주세요: {value}",
   won: "{n}원",
   minutes: "{n}분",
   hours: "{n}시간",
