@@ -341,3 +341,22 @@ func TestWebKeyPage(t *testing.T) {
 		}
 	})
 }
+
+// TestWebKeyKeepsTheLanguage: a guest who has chosen English sees the key page in English when the link of the message is opened again,
+// although the worker answers with the stored page.
+func TestWebKeyKeepsTheLanguage(t *testing.T) {
+	t.Parallel()
+	chromium.Need(t)
+	s := startStack(t, company)
+	p := newPage(t, s.Pages)
+	address := "/k/" + newBrowser(t, s).buy(s, "gangnam", 2, 25000, "01044441111")
+	p.open(address)
+	p.wait("the worker has stored the page", kept)
+	p.press("English")
+	p.wait("the page in English", `document.documentElement.lang === "en"`)
+	p.wait("the page stored in English", `caches.match(location.pathname).then(r => r.text()).then(text => window.stored = text) && window.stored?.includes('<html lang="en"')`)
+	p.open(address)
+	if lang := value[string](p, `document.documentElement.lang`); lang != "en" {
+		t.Errorf("got the page in %q, want English", lang)
+	}
+}

@@ -317,6 +317,6 @@ addEventListener("offline", () => {
 addEventListener("load", () => {
   void navigator.serviceWorker
     ?.register("/sw.js")
-    .then(() => keep(location.search.includes("fresh")))
+    .then(() => keep(/fresh|lang/.test(location.search)))
     .catch(() => {}); // the page works without a worker
 });
