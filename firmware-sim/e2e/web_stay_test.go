@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
 
@@ -106,4 +107,40 @@ func TestWebStayExtendedByDeposit(t *testing.T) {
 	postJSON(t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": p.lastOrder(s)}, nil)
 	p.at("/k/" + key)
 	p.wait("the later end", fmt.Sprintf(`Number(document.getElementById("key").dataset.end) === %d`, end+600))
+}
+
+// extending opens the key page of a stay that began, and the payment page of its extension.
+func extending(t *testing.T, s *world.Stack, room int, mobile string) (b *buyer, address string) {
+	t.Helper()
+	b = &buyer{page: newPage(t, s.Pages), s: s, mobile: mobile}
+	b.expect("401 (Unauthorized)", "409 (Conflict)")
+	address = "/k/" + newBrowser(t, s).buy(s, "gangnam", room, 25000, mobile)
+	b.open(address)
+	b.see("더 머물고 싶다면")
+	b.wait("the ends to choose from", `document.querySelectorAll("#extend option").length > 1`)
+	b.press("연장하기")
+	b.at("/book/pay")
+	b.arrive("pay")
+	return b, address
+}
+
+// TestWebExtensionExpires: the hold of an extension ends before the payment. The guest, who is in the room, is led back to the key page
+// from the payment page and from the confirmation.
+func TestWebExtensionExpires(t *testing.T) {
+	t.Parallel()
+	chromium.Need(t)
+	s := startStack(t, company)
+	b, address := extending(t, s, 2, "01044447777")
+	order := value[string](b.page, `JSON.parse(sessionStorage.getItem("purchase")).orderId`)
+	amount := value[int](b.page, `fetch("/api/v2/hold").then(r => r.json()).then(r => r.data.amount)`)
+	value[bool](b.page, `fetch("/api/reservation", { method: "DELETE" }).then(r => r.ok)`)
+	value[bool](b.page, `document.dispatchEvent(new Event("visibilitychange"))`)
+	b.see("연장하지 못했어요")
+	back := `document.querySelector("main a.button[href='` + address + `']")`
+	b.wait("the way back to the key", back)
+	b.open(fmt.Sprintf("/book/confirm?paymentKey=late_payment_key&amount=%d&orderId=%s", amount, order))
+	b.see("연장하지 못했어요")
+	b.wait("the way back to the key", back)
+	b.press("열쇠 열기")
+	b.at(address)
 }

@@ -5,6 +5,7 @@ import { ApiError, NetworkError } from "../core/api";
 import { type Child, h, match } from "../core/dom";
 import { go, query } from "../core/router";
 import { onCleanup, signal } from "../core/signal";
+import { gone } from "./contact";
 import { endExchange } from "./exchange";
 import { refused } from "./fail";
 import { clock, sign } from "./icons";
@@ -74,6 +75,7 @@ export function confirmPage(): Child {
   })();
   return match(state, (now) => {
     if (now.is === "refused") return refused(now.code, now.message);
+    if (now.is === "gone" && purchase()?.back) return gone();
     if (now.is === "gone")
       return notice(sign(clock(), "bad"), t("goneTitle"), t("goneText"), link(t("bookAgain"), "/", "primary"));
     return waiting(now);

@@ -157,9 +157,16 @@ function heldText(held: Held): string {
   return `${branchName(held.branch)} ${t("room", { no: room })} ${dateText(start)} ${timesText(start, end)}`;
 }
 
-/** The hold has expired. If the room is still free, it can be held again. */
+/** The hold has expired. If the room is still free, it can be held again. An extension is chosen on the key page. */
 export function gone(): Child {
   const p = purchase();
+  if (p?.back)
+    return notice(
+      sign(clock(), "wait"),
+      t("notExtendedTitle"),
+      t("notExtendedText"),
+      link(t("openKey"), p.back, "primary"),
+    );
   if (!p?.branch)
     return notice(sign(clock(), "wait"), t("noHoldTitle"), t("noHoldText"), link(t("pickAgain"), "/", "primary"));
   const problem = signal("");

@@ -179,6 +179,8 @@ export const en: Texts = {
   otherHoldText: "You picked another room or time in another window.",
   buyThis: "{what}",
   leaveAsk: "Going home releases the room. Do you want to stop this booking?",
+  notExtendedTitle: "Your stay was not extended",
+  notExtendedText: "The hold expired and you were not charged. You can extend again on your key page.",
   holdGoneTitle: "Your hold has expired",
   holdGoneText: "If the room is still free, we can hold it again.",
   holdAgain: "Hold it again",
