@@ -144,3 +144,28 @@ func TestWebExtensionExpires(t *testing.T) {
 	b.press("열쇠 열기")
 	b.at(address)
 }
+
+// TestWebRoomInsteadOfExtension: a guest extends a stay in one tab, holds a room of another day in a second one, and chooses the room
+// when the first tab asks. The purchase ends with the receipt of the room and not on the key page of the old stay.
+func TestWebRoomInsteadOfExtension(t *testing.T) {
+	t.Parallel()
+	chromium.Need(t)
+	s := startStack(t, company)
+	b, _ := extending(t, s, 2, "01044448888")
+	other := b.tab("")
+	other.choice = "/b/gangnam/" + inTwoDays() + "/3/1000-1100"
+	other.reach("contact")
+	value[bool](b.page, `document.dispatchEvent(new Event("visibilitychange"))`)
+	b.arrive("notice")
+	b.act() // the first button is the room of the other tab
+	b.arrive("contact")
+	b.introduce("01044449999")
+	b.arrive("pay")
+	b.act()
+	b.arrive("provider")
+	b.act()
+	b.arrive("receipt")
+	if got := b.what(); got != "3 10:00" {
+		t.Errorf("the receipt names %q, want room 3 at 10:00", got)
+	}
+}

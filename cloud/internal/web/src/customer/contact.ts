@@ -115,11 +115,14 @@ const receiptTimeout = 3000; // ms to find out whether another tab has completed
 
 /** Another tab has held another room or time: the guest decides which one to buy. */
 function otherHold(shown: Held, current: Held): Child {
+  const [mine, theirs] = [identity(shown), identity(current)];
+  // From the same start, it is the same extension or exchange with another end. Any other hold is a purchase of its own.
+  const own = mine.branch !== theirs.branch || mine.room !== theirs.room || mine.start !== theirs.start;
   const problem = signal("");
   const take = (h: Held, take: () => Promise<void>) => async () => {
     try {
       await take();
-      keep({ ...identity(h), orderId: "" });
+      keep({ ...identity(h), orderId: "", ...(own && { back: "", replaces: 0 }) });
       if (location.pathname === "/book/contact") location.reload();
       else go("/book/contact", { replace: true });
     } catch (error) {
