@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,6 +17,18 @@ type texts map[string]string
 // locales are the texts by language. Pages in other languages do not exist.
 type locales map[string]texts
 
+// descriptions are texts for search engines and previews of links. The browser code does not need them.
+var descriptions = locales{
+	"ko": {
+		"homeAbout":   "10분 단위로 예약하고, 결제하면 바로 열리는 무인 휴식 공간",
+		"branchAbout": "{branch}의 빈 룸을 10분 단위로 예약하세요. 결제하면 문이 바로 열리는 무인 휴식 공간이에요.",
+	},
+	"en": {
+		"homeAbout":   "Unattended private rooms: book in steps of ten minutes, pay, and the door opens",
+		"branchAbout": "Book a free room at {branch} in steps of ten minutes. Pay, and the door of the unattended room opens.",
+	},
+}
+
 var textLine = regexp.MustCompile(`(?m)^  (\w+):\s+("(?:[^"\\]|\\.)*"),$`)
 
 func readLocales(tree fs.FS) (locales, error) {
@@ -25,7 +38,7 @@ func readLocales(tree fs.FS) (locales, error) {
 		if err != nil {
 			return nil, err
 		}
-		all[lang] = texts{}
+		all[lang] = maps.Clone(descriptions[lang])
 		for _, line := range textLine.FindAllSubmatch(source, -1) {
 			var text string
 			if err := json.Unmarshal(line[2], &text); err != nil {

@@ -232,8 +232,8 @@ func TestTextsAndIconsOfTheBrowserCodeAreRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if keys := regexp.MustCompile(`(?m)^  \w+:`).FindAllString(string(source), -1); len(keys) != len(texts) {
-			t.Errorf("%d of %d texts in %s were read", len(texts), len(keys), lang)
+		if keys := regexp.MustCompile(`(?m)^  \w+:`).FindAllString(string(source), -1); len(keys)+len(descriptions[lang]) != len(texts) {
+			t.Errorf("%d of %d texts in %s were read", len(texts)-len(descriptions[lang]), len(keys), lang)
 		}
 	}
 	icons, err := readIcons(sources())

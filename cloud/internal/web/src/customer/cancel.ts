@@ -11,7 +11,7 @@ import { missing } from "./missing";
 import { cancelable, loadMine, type Mine } from "./my";
 import {
   actions,
-  alert,
+  attempt,
   button,
   closeDialog,
   explain,
@@ -22,6 +22,7 @@ import {
   note,
   notice,
   openDialog,
+  trouble,
 } from "./screen";
 import { seller } from "./seller";
 import {
@@ -84,22 +85,17 @@ function form(m: Mine, present: () => Found, refresh: () => Promise<void>, cance
     attributes: { maxlength: longestReason - 40, autocomplete: "off" },
   });
   let account: ReturnType<typeof refundFields> | null = null;
-  const problem = signal("");
-  const busy = signal(false);
-  const submit = async () => {
-    busy.set(true);
-    problem.set("");
-    try {
+  const { busy, problem, run } = attempt(async (error) => {
+    if (!(error instanceof ApiError && error.status === 409)) return explain(error);
+    await refresh();
+    return t("refundChanged");
+  });
+  const submit = () =>
+    run(async () => {
       const reason = [chosen(), detail.value().trim()].filter(Boolean).join(": ");
       await cancelPayment(m.record.id, reason.slice(0, longestReason), amount(present()), account?.read() ?? null);
       canceled.set(true);
-    } catch (error) {
-      const changed = error instanceof ApiError && error.status === 409;
-      if (changed) await refresh();
-      problem.set(changed ? t("refundChanged") : explain(error));
-    }
-    busy.set(false);
-  };
+    });
   const ask = () => {
     problem.set("");
     if (!chosen()) problem.set(t("needReason"));
@@ -173,7 +169,7 @@ function form(m: Mine, present: () => Found, refresh: () => Promise<void>, cance
     ),
     link(t("keep"), "/my", "plain"),
     // Directly above the button that it moves down, so that the second press of a double press meets no other control.
-    alert(() => (problem() ? note(problem(), "warn") : null)),
+    trouble(problem),
     actions(button(t("cancelNow"), ask, { kind: "danger", busy, disabled: () => !cancelable(m) })),
     dialog,
   ];

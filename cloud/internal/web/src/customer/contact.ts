@@ -10,10 +10,11 @@ import { resource } from "../core/resource";
 import { go } from "../core/router";
 import { batch, computed, effect, signal } from "../core/signal";
 import { receiptChoice } from "./cash-receipt";
-import { checkAll, field, isAbroad, looksLikeEmail, looksLikeMobile, tick, tidyMobile } from "./field";
+import { checkAll, isAbroad, tick } from "./field";
 import { clock, question, sign } from "./icons";
+import { emailField, mobileField, nameField } from "./person";
 import { begin, choosing, giveUp, keep, leave, purchase, wishOf } from "./purchase";
-import { actions, alert, button, explain, fetched, heading, link, note, notice } from "./screen";
+import { actions, button, explain, fetched, heading, link, note, notice, trouble } from "./screen";
 import { seller } from "./seller";
 import {
   type Branch,
@@ -144,7 +145,7 @@ function otherHold(shown: Held, current: Held): Child {
         ? null
         : button(t("buyThis", { what: heldText(shown) }), () => void take(shown, again)(), { kind: "soft" }),
     ),
-    alert(() => (problem() ? note(problem(), "warn") : null)),
+    trouble(problem),
   ];
 }
 
@@ -201,7 +202,7 @@ export function gone(): Child {
         { kind: "soft" },
       ),
     ),
-    alert(() => (problem() ? note(problem(), "warn") : null)),
+    trouble(problem),
   ];
 }
 
@@ -246,31 +247,10 @@ export const refundNote = ({ hold, branch }: Held): Child =>
 
 function form(held: Held, { over, check }: Guard): Child {
   const p = purchase();
-  const name = field({
-    id: "name",
-    label: t("fieldName"),
-    value: p?.name ?? "",
-    problem: (v) => (v ? "" : t("needName")),
-    attributes: { autocomplete: "name", maxlength: 50, required: true },
-  });
-  const mobile = field({
-    id: "mobile",
-    label: t("fieldMobile"),
-    value: p?.mobile ?? "",
-    tidy: tidyMobile,
-    problem: (v) => (looksLikeMobile(v) ? "" : t("needMobile")),
-    attributes: { type: "tel", inputmode: "tel", autocomplete: "tel-national", maxlength: 20, required: true },
-  });
-  const email = field({
-    id: "email",
-    label: t("fieldEmail"),
-    value: p?.email ?? "",
-    problem: (v) => {
-      if (v) return looksLikeEmail(v) ? "" : t("needEmail");
-      return isAbroad(mobile.value.peek()) ? t("needEmailAbroad") : "";
-    },
-    attributes: { type: "email", inputmode: "email", autocomplete: "email", maxlength: 100 },
-  });
+  const name = nameField(p?.name);
+  const mobile = mobileField(p?.mobile);
+  const abroad = () => (isAbroad(mobile.value.peek()) ? t("needEmailAbroad") : "");
+  const email = emailField(t("fieldEmail"), p?.email, abroad);
   const receipt = receiptChoice(p?.receiptType ?? "", p?.receiptNumber ?? "", mobile.value);
   const given = (what: string) => signal(p?.consents?.includes(what) ?? false);
   const consents = { terms: given("terms"), privacy: given("privacy"), age: given("age") };
@@ -348,7 +328,7 @@ function form(held: Held, { over, check }: Guard): Child {
     email.view,
     receipt.view,
     consentBoxes(consents),
-    alert(() => (problem() ? note(problem(), "warn") : null)),
+    trouble(problem),
     button(
       t("leave"),
       () => {

@@ -9,7 +9,7 @@ import { signal } from "../core/signal";
 import { currentHold, holdChip } from "./contact";
 import { clock, sign, warning } from "./icons";
 import { choosing, giveUp, keep, leave, purchase, wishOf } from "./purchase";
-import { alert, button, explain, note, notice } from "./screen";
+import { button, explain, notice, trouble } from "./screen";
 import { getSite, register } from "./service";
 import { t } from "./text";
 
@@ -81,7 +81,7 @@ export function refused(code: string | null, message: string): Child {
             button(t("leave"), () => void choose(), { kind: "soft" }),
           ],
     ),
-    alert(() => (problem() ? note(problem(), "warn") : null)),
+    trouble(problem),
   ];
 }
 

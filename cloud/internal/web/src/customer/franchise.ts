@@ -3,9 +3,10 @@
 import { type Child, h, match } from "../core/dom";
 import { submits } from "../core/form";
 import { signal } from "../core/signal";
-import { checkAll, field, looksLikeEmail, looksLikeMobile, tick, tidyMobile } from "./field";
+import { checkAll, field, tick } from "./field";
 import { check, sign } from "./icons";
-import { actions, alert, explain, heading, link, note, notice } from "./screen";
+import { emailField, mobileField, nameField } from "./person";
+import { actions, attempt, heading, link, notice, trouble } from "./screen";
 import { inquire } from "./service";
 import { t } from "./text";
 
@@ -20,25 +21,7 @@ export function franchisePage(): Child {
 
 function form(done: () => void): Child {
   const required = (text: string) => (v: string) => (v ? "" : text);
-  const name = field({
-    id: "name",
-    label: t("fieldName"),
-    problem: required(t("needName")),
-    attributes: { autocomplete: "name", maxlength: 50, required: true },
-  });
-  const mobile = field({
-    id: "mobile",
-    label: t("fieldMobile"),
-    tidy: tidyMobile,
-    problem: (v) => (looksLikeMobile(v) ? "" : t("needMobile")),
-    attributes: { type: "tel", inputmode: "tel", autocomplete: "tel-national", maxlength: 20, required: true },
-  });
-  const email = field({
-    id: "email",
-    label: t("fieldEmailOnly"),
-    problem: (v) => (looksLikeEmail(v) ? "" : t("needEmail")),
-    attributes: { type: "email", inputmode: "email", autocomplete: "email", maxlength: 100, required: true },
-  });
+  const [name, mobile, email] = [nameField(), mobileField(), emailField()];
   const region = field({
     id: "region",
     label: t("fieldRegion"),
@@ -52,14 +35,12 @@ function form(done: () => void): Child {
     attributes: { maxlength: 2000, required: true },
   });
   const consent = signal(false);
-  const problem = signal("");
-  const busy = signal(false);
+  const { busy, problem, run } = attempt();
   const submit = async () => {
     problem.set("");
     if (!checkAll([name, mobile, email, region, message])) return;
     if (!consent()) return problem.set(t("needInquiryConsent"));
-    busy.set(true);
-    try {
+    await run(async () => {
       await inquire({
         name: name.value().trim(),
         mobileNum: mobile.value().trim(),
@@ -69,10 +50,7 @@ function form(done: () => void): Child {
         privacyConsent: true,
       });
       done();
-    } catch (error) {
-      problem.set(explain(error));
-    }
-    busy.set(false);
+    });
   };
   return h(
     "form",
@@ -88,7 +66,7 @@ function form(done: () => void): Child {
     message.view,
     tick("inquiry-consent", t("inquiryConsent"), consent),
     h("p", { class: "fine" }, t("inquiryConsentText")),
-    alert(() => (problem() ? note(problem(), "warn") : null)),
+    trouble(problem),
     actions(h("button", { class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, t("sendInquiry"))),
   );
 }

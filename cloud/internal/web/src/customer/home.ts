@@ -10,7 +10,7 @@ import { calendar, chevron, key, payment } from "./icons";
 import { lastBranch } from "./last-branch";
 import { giveUp } from "./purchase";
 import { recent } from "./recent";
-import { alert, button, fetched, heading, note } from "./screen";
+import { button, fetched, heading, trouble } from "./screen";
 import { type BranchNow, type BranchSearch, branchName, getBranchesNow } from "./service";
 import { thumbnail } from "./showcase";
 import { t } from "./text";
@@ -140,7 +140,7 @@ function searchForm(now: () => BranchSearch, find: (wanted: BranchSearch) => Pro
     { class: "search", role: "search", action: "/", onsubmit: submits(run) },
     h("div", { class: "field" }, h("label", { for: "search" }, t("searchBranch")), input),
     nearest,
-    alert(() => (problem() ? note(problem(), "warn") : null)),
+    trouble(problem),
   );
 }
 

@@ -7,8 +7,9 @@ import { submits } from "../core/form";
 import { countdown } from "../core/format";
 import { go, query } from "../core/router";
 import { computed, type Signal, signal } from "../core/signal";
-import { checkAll, field, looksLikeEmail, looksLikeMobile, tidyMobile } from "./field";
-import { actions, alert, button, explain, heading, note } from "./screen";
+import { checkAll, field } from "./field";
+import { emailField, mobileField } from "./person";
+import { actions, attempt, button, explain, heading, trouble } from "./screen";
 import { type LoginType, login, sendCode } from "./service";
 import { t } from "./text";
 
@@ -54,43 +55,19 @@ function idForm(sent: Signal<Sent | null>): Child {
 }
 
 function idField(type: LoginType, sent: Signal<Sent | null>): Child {
-  const id =
-    type === "mobile"
-      ? field({
-          id: "mobile",
-          label: t("fieldMobile"),
-          tidy: tidyMobile,
-          problem: (v) => (looksLikeMobile(v) ? "" : t("needMobile")),
-          attributes: { type: "tel", inputmode: "tel", autocomplete: "tel-national", maxlength: 20 },
-        })
-      : field({
-          id: "email",
-          label: t("fieldEmailOnly"),
-          problem: (v) => (looksLikeEmail(v) ? "" : t("needEmail")),
-          attributes: { type: "email", inputmode: "email", autocomplete: "email", maxlength: 100 },
-        });
-  const problem = signal("");
-  const busy = signal(false);
+  const id = type === "mobile" ? mobileField() : emailField();
+  const { busy, problem, run } = attempt((error) =>
+    error instanceof ApiError && error.status === 404 ? t("noHistory") : explain(error),
+  );
   const send = async () => {
     if (!checkAll([id])) return;
-    busy.set(true);
-    problem.set("");
     const to = id.value().trim();
-    try {
+    await run(async () => {
       await sendCode(type, to);
       sent.set({ type, id: to, at: now() });
-    } catch (error) {
-      problem.set(error instanceof ApiError && error.status === 404 ? t("noHistory") : explain(error));
-    }
-    busy.set(false);
+    });
   };
-  return form(
-    send,
-    busy,
-    id.view,
-    alert(() => (problem() ? note(problem(), "warn") : null)),
-    actions(submitButton(t("sendCode"), busy)),
-  );
+  return form(send, busy, id.view, trouble(problem), actions(submitButton(t("sendCode"), busy)));
 }
 
 function codeForm(s: Sent, sent: Signal<Sent | null>): Child {
@@ -102,20 +79,16 @@ function codeForm(s: Sent, sent: Signal<Sent | null>): Child {
   });
   const time = ticking();
   const left = computed(() => s.at + codeLife - time());
-  const problem = signal("");
-  const busy = signal(false);
+  const { busy, problem, run } = attempt((error) => {
+    code.focus();
+    return error instanceof ApiError && error.status === 401 ? t("wrongCode") : explain(error);
+  });
   const enter = async () => {
     if (!checkAll([code])) return;
-    busy.set(true);
-    problem.set("");
-    try {
+    await run(async () => {
       await login(s.type, s.id, code.value().trim());
       go(nextAddress(), { replace: true });
-    } catch (error) {
-      problem.set(error instanceof ApiError && error.status === 401 ? t("wrongCode") : explain(error));
-      code.focus();
-    }
-    busy.set(false);
+    });
   };
   const resend = async () => {
     problem.set("");
@@ -136,7 +109,7 @@ function codeForm(s: Sent, sent: Signal<Sent | null>): Child {
     h("p", { class: "dim", role: "timer" }, () =>
       left() > 0 ? t("codeLeft", { time: countdown(left()) }) : t("codeGone"),
     ),
-    alert(() => (problem() ? note(problem(), "warn") : null)),
+    trouble(problem),
     h(
       "div",
       { class: "pair" },

@@ -18,7 +18,7 @@ import {
   whatIsHeld,
 } from "./contact";
 import { keep, purchase } from "./purchase";
-import { actions, alert, button, explain, failure, fetched, heading, note } from "./screen";
+import { actions, button, explain, failure, fetched, heading, note, trouble } from "./screen";
 import { type Branch, branchName, getSite } from "./service";
 import { t, won } from "./text";
 
@@ -105,7 +105,7 @@ function screen(held: Held, { over }: Guard): Child {
     },
     h("div", { id: "payment-methods", class: "widget" }),
     h("div", { id: "payment-agreement", class: "widget" }),
-    alert(() => (problem() ? note(problem(), "warn") : null)),
+    trouble(problem),
     actions(
       button(t("payNow", { price: won(held.hold.amount) }), () => void pay(), {
         busy,

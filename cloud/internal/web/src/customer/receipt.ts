@@ -11,8 +11,9 @@ import { computed, effect, type Readable, signal } from "../core/signal";
 import { tabStore } from "../core/storage";
 import { arrival } from "./arrival";
 import { receiptStatus } from "./cash-receipt";
-import { checkAll, field, looksLikeMobile, tidyMobile } from "./field";
+import { checkAll } from "./field";
 import { check, clock, cross, question, sign } from "./icons";
+import { mobileField } from "./person";
 import { forgetRecent } from "./recent";
 import { actions, alert, button, explain, facts, fetched, heading, link, loading, note, notice } from "./screen";
 import { seller } from "./seller";
@@ -224,14 +225,7 @@ const correctionKey = "correction"; // the number while it is typed, so that a r
 /** Corrects the phone number that was typed, and sends the key again. */
 function correction(shown: Readable<Found>, refresh: () => Promise<unknown>): Child {
   const draft = tabStore.get(correctionKey);
-  const mobile = field({
-    id: "mobile",
-    label: t("fieldMobile"),
-    value: draft ?? shown.peek().receipt.mobileNum,
-    tidy: tidyMobile,
-    problem: (v) => (looksLikeMobile(v) ? "" : t("needMobile")),
-    attributes: { type: "tel", inputmode: "tel", autocomplete: "tel-national", maxlength: 20, required: true },
-  });
+  const mobile = mobileField(draft ?? shown.peek().receipt.mobileNum);
   effect(() => {
     const typed = mobile.value();
     if (typed === shown().receipt.mobileNum) tabStore.remove(correctionKey);
@@ -273,31 +267,26 @@ function correction(shown: Readable<Found>, refresh: () => Promise<unknown>): Ch
   ];
 }
 
-/** Copies a value. A browser without a clipboard, or one that refuses it, gets the value to copy by hand. */
+/** Copies a value. A browser without a clipboard, or one that refuses it, shows the value to copy by hand. */
 function copyButton(text: string, value: string): Child {
   const copied = signal(false);
-  const failed = signal(false);
-  return [
-    h(
-      "button",
-      {
-        type: "button",
-        class: "button soft",
-        onclick: async () => {
-          try {
-            await navigator.clipboard.writeText(value);
-            failed.set(false);
-            copied.set(true);
-            setTimeout(() => copied.set(false), 3000);
-          } catch {
-            failed.set(true);
-          }
-        },
+  return h(
+    "button",
+    {
+      type: "button",
+      class: "button soft",
+      onclick: async () => {
+        try {
+          await navigator.clipboard.writeText(value);
+          copied.set(true);
+          setTimeout(() => copied.set(false), 3000);
+        } catch {
+          prompt(text, value);
+        }
       },
-      h("span", { "aria-live": "polite" }, () => (copied() ? t("copied") : text)),
-    ),
-    alert(() => (failed() ? note(t("copyByHand", { value }), "warn") : null)),
-  ];
+    },
+    h("span", { "aria-live": "polite" }, () => (copied() ? t("copied") : text)),
+  );
 }
 
 function waiting(found: Readable<Found>): Child {

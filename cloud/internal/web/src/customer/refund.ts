@@ -7,7 +7,7 @@ import { signal } from "../core/signal";
 import { refundFields } from "./cancel";
 import { checkAll } from "./field";
 import { check, question, sign } from "./icons";
-import { actions, alert, button, explain, fetched, heading, note, notice } from "./screen";
+import { actions, attempt, button, fetched, heading, notice, trouble } from "./screen";
 import { enterRefundAccount, refundLink } from "./service";
 import { t, won } from "./text";
 
@@ -39,29 +39,24 @@ function screen(token: string, amount: number): Child {
 
 function form(token: string, amount: number, done: () => void): Child {
   const account = refundFields();
-  const problem = signal("");
-  const busy = signal(false);
+  const { busy, problem, run } = attempt();
   const submit = async () => {
     problem.set("");
     if (!checkAll(account.fields)) return;
-    busy.set(true);
     const a = account.read();
-    try {
+    await run(async () => {
       await enterRefundAccount(token, {
         refundBankCode: a.refundReceiveAccountBank ?? "",
         refundAccount: a.refundReceiveAccountNumber ?? "",
         refundHolder: a.refundReceiveAccountHolderName ?? "",
       });
       done();
-    } catch (error) {
-      problem.set(explain(error));
-    }
-    busy.set(false);
+    });
   };
   return [
     heading(t("refundLinkTitle"), t("refundLinkText", { amount: won(amount) })),
     account.view,
-    alert(() => (problem() ? note(problem(), "warn") : null)),
+    trouble(problem),
     actions(button(t("refundLinkSend"), () => void submit(), { busy })),
   ];
 }

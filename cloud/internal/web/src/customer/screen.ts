@@ -62,6 +62,27 @@ export const note = (text: Child, kind: "info" | "good" | "warn" = "info"): HTML
 /** Content that screen readers announce when it appears. */
 export const alert = (text: () => Child): HTMLElement => h("div", { class: "alert", role: "alert" }, () => text());
 
+/** Says what is wrong; nothing while problem is empty. */
+export const trouble = (problem: () => string): HTMLElement =>
+  alert(() => (problem() ? note(problem(), "warn") : null));
+
+/** The request of a form: whether it runs, and what went wrong. */
+export function attempt(say: (error: unknown) => string | Promise<string> = explain) {
+  const busy = signal(false);
+  const problem = signal("");
+  const run = async (request: () => Promise<void>) => {
+    busy.set(true);
+    problem.set("");
+    try {
+      await request();
+    } catch (error) {
+      problem.set(await say(error));
+    }
+    busy.set(false);
+  };
+  return { busy, problem, run };
+}
+
 /** Shows fetched data. view is called once; later data arrives through its signal. */
 export function fetched<T>(source: Resource<T>, view: (data: Readable<T>) => Child): Child {
   return match(

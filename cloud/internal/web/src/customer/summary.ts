@@ -11,7 +11,7 @@ import { exchange, exchangeAccount, exchanged, exchangeNote, exchangePrice, exch
 import { question, sign } from "./icons";
 import { missing } from "./missing";
 import { begin, giveUp } from "./purchase";
-import { actions, alert, button, explain, facts, fetched, heading, link, note, notice } from "./screen";
+import { actions, button, explain, facts, fetched, heading, link, note, notice, trouble } from "./screen";
 import { seller } from "./seller";
 import { type Branch, branchName, canCancel, getBranch, getDay, refundText } from "./service";
 import { dateText, span, t, timesText, won } from "./text";
@@ -105,7 +105,7 @@ function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: stri
     canCancel(o.start, o.branch) ? note(refundText(o.branch), "good") : note(t("refundGone"), "warn"),
     runningNote(o),
     h("p", { class: "dim" }, t("unlockNote")),
-    alert(() => (problem() ? note(problem(), "warn") : null)),
+    trouble(problem),
     actions(
       button(t(!stay ? "holdAndPay" : price === stay.amount ? "exchangeNow" : "exchangeAndPay"), () => void reserve(), {
         busy,

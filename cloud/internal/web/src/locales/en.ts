@@ -15,7 +15,6 @@ export const en: Texts = {
   loading: "Loading",
   copied: "Copied",
   copy: "Copy",
-  copyByHand: "Could not copy. Please select and copy: {value}",
   won: "₩{n}",
   minutes: "{n} min",
   hours: "{n} h",
@@ -37,9 +36,7 @@ export const en: Texts = {
   missingText: "This page has moved or is gone.",
 
   homePage: "Private rooms by the ten minutes",
-  homeAbout: "Unattended private rooms: book in steps of ten minutes, pay, and the door opens",
   branchPage: "Book at {branch}",
-  branchAbout: "Book a free room at {branch} in steps of ten minutes. Pay, and the door of the unattended room opens.",
   roomsPage: "{branch}, {date}",
 
   homeTitle: "Which branch would you like?",

@@ -13,7 +13,6 @@ export const ko = {
   loading: "불러오는 중이에요",
   copied: "복사했어요",
   copy: "복사",
-  copyByHand: "복사하지 못했어요. 길게 눌러 복사해 주세요: {value}",
   won: "{n}원",
   minutes: "{n}분",
   hours: "{n}시간",
@@ -35,9 +34,7 @@ export const ko = {
   missingText: "주소가 바뀌었거나 사라진 페이지예요.",
 
   homePage: "10분 단위로 빌리는 무인 룸",
-  homeAbout: "10분 단위로 예약하고, 결제하면 바로 열리는 무인 휴식 공간",
   branchPage: "{branch} 예약",
-  branchAbout: "{branch}의 빈 룸을 10분 단위로 예약하세요. 결제하면 문이 바로 열리는 무인 휴식 공간이에요.",
   roomsPage: "{branch} {date} 예약",
 
   homeTitle: "어느 지점으로 갈까요?",
