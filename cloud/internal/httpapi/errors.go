@@ -190,6 +190,7 @@ var table = []row{
 	{reserve.ErrReceiptStands, 409, typeConflict, "이미 발급되었거나 처리 중인 현금영수증입니다."},
 	{reserve.ErrNothingToRefund, 400, typeIllegal, "환불할 결제 금액이 없습니다."},
 	{reserve.ErrSameAdministrator, 403, typeScope, "요청한 관리자가 아닌 다른 관리자의 승인이 필요합니다."},
+	{reserve.ErrQuarantine, 400, typeIllegal, "취소되거나 변경된 예약의 비밀번호로 아직 문이 열릴 수 있어 판매를 보류한 시간입니다. 본사만 판매 보류를 해제할 수 있습니다."},
 	{reserve.ErrStatusMismatch, 400, typeIllegal, "bookingStatus 값이 올바르지 않습니다."},
 	{reserve.ErrAccountRequired, 400, typeIllegal, "가상계좌 환불에는 환불 은행(refundReceiveAccountBank), 계좌번호(refundReceiveAccountNumber), 예금주(refundReceiveAccountHolderName)가 필요합니다."},
 	{reserve.ErrUnknownBank, 400, typeIllegal, "은행 코드 값이 올바르지 않습니다."},

@@ -651,6 +651,13 @@ func TestQuarantineIsReleasedByHeadquarters(t *testing.T) {
 	if n := count(t, s, `select count(*) from reservation where state = 'DONE' and branch_id = (select id from branch where code = 'gangnam') and end_at > now() and $1`); len(closing.Conflicts) != n {
 		t.Errorf("conflicts of a closure: %+v, want the %d reservations", closing.Conflicts, n)
 	}
+	// The list shows the time as taken, with the id of the detail. It can be cancelled by no caller: only the headquarters release it.
+	var detail struct{ BookingStatus string }
+	cast.Manager.Get("/admin/reservation/"+held.ID).OK(t).Into(t, &detail)
+	for _, by := range []*servicetest.Client{cast.Manager, cast.HQ} {
+		by.Delete("/admin/reservation/"+held.ID+"?bookingStatus="+detail.BookingStatus, nil).Fails(t, 400, "IllegalArguemntError",
+			"취소되거나 변경된 예약의 비밀번호로 아직 문이 열릴 수 있어 판매를 보류한 시간입니다. 본사만 판매 보류를 해제할 수 있습니다.")
+	}
 	path := "/v2/admin/branches/gangnam/quarantine/" + held.ID + "/release"
 	cast.Manager.Post(path, map[string]string{"reason": "현장 확인"}).Fails(t, 403, "AuthorizationError", "")
 	cast.HQ.Post(path, map[string]string{"reason": " "}).Fails(t, 400, "IllegalArguemntError", "")
@@ -658,6 +665,7 @@ func TestQuarantineIsReleasedByHeadquarters(t *testing.T) {
 	cast.HQ.Post("/v2/admin/branches/hongdae/quarantine/"+day.Quarantine[0].ID+"/release", map[string]string{"reason": "현장 확인"}).Fails(t, 404, "ResourceNotFoundException", "")
 	cast.HQ.Post(path, map[string]string{"reason": "현장 확인"}).OK(t)
 	cast.HQ.Post(path, map[string]string{"reason": "현장 확인"}).Fails(t, 404, "ResourceNotFoundException", "")
+	cast.HQ.Delete("/admin/reservation/"+held.ID+"?bookingStatus="+detail.BookingStatus, nil).Fails(t, 404, "ResourceNotFoundException", "")
 	cast.Manager.Get(timeline).OK(t).Into(t, &day)
 	if len(day.Quarantine) != 0 {
 		t.Errorf("quarantine after its release: %+v", day.Quarantine)

@@ -91,7 +91,7 @@ func ParseCancelReason(name string) CancelReason {
 // AdminCancel ends a hold, closes a virtual account or refunds a payment, if the reservation is still in the state that the
 // administrator saw. It drops a partner's booking in conflict. A purchase whose outcome has been unknown for SessionLimit is looked up once more and then ended.
 //
-// Errors: ErrNotFound, account.ErrBranchForbidden, account.ErrRoleForbidden, ErrStatusMismatch, and those of Cancel.
+// Errors: ErrNotFound, ErrQuarantine, account.ErrBranchForbidden, account.ErrRoleForbidden, ErrStatusMismatch, and those of Cancel.
 func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error {
 	if req.Status == string(booking.StatusConflict) {
 		return s.dropConflict(ctx, req)
@@ -111,12 +111,14 @@ func (s *Service) adminCancel(ctx context.Context, req AdminCancelRequest, looke
 	intent := cancellation{by: req.By.Actor(), reason: "관리자 취소", account: req.Account, unclear: lookedUp, admin: req.By}
 	return s.cancel(ctx, req.ID, intent, func(c *change) error {
 		r := c.r()
-		if r.State == booking.Expired || r.State == booking.Released || r.QuarantineOf != 0 ||
-			(r.State == booking.Hold && !r.Occupies(c.now)) {
+		if r.State == booking.Expired || r.State == booking.Released || (r.State == booking.Hold && !r.Occupies(c.now)) {
 			return ErrNotFound
 		}
 		if _, err := c.reachable(req.By); err != nil {
 			return err
+		}
+		if r.QuarantineOf != 0 {
+			return ErrQuarantine
 		}
 		seen := booking.BookingStatus(req.Status)
 		if req.Status == string(booking.Done) {

@@ -160,8 +160,8 @@ func TestQuarantineIsNotSold(t *testing.T) {
 	if status := sold(); status != http.StatusConflict {
 		t.Errorf("hold of a time in quarantine: got %d, want 409", status)
 	}
-	if err := replica.AdminCancel(s.ctx, reserve.AdminCancelRequest{ID: found[0].ID, Status: "beforePaymentTab", By: hq}); !errors.Is(err, reserve.ErrNotFound) {
-		t.Errorf("cancellation of a quarantine: got %v, want ErrNotFound", err)
+	if err := replica.AdminCancel(s.ctx, reserve.AdminCancelRequest{ID: found[0].ID, Status: "beforePaymentTab", By: hq}); !errors.Is(err, reserve.ErrQuarantine) {
+		t.Errorf("cancellation of a quarantine: got %v, want ErrQuarantine", err)
 	}
 	// The pass ends two minutes before the stay would have: from then on nothing is in quarantine.
 	s.Clock.Advance(w.Start.Add(58 * time.Minute).Sub(s.Clock.Now()))

@@ -72,6 +72,7 @@ var (
 	ErrPaymentPending  = errors.New("reserve: the provider's answer is not known yet")
 	ErrNotPayer        = errors.New("reserve: not the payer")
 	ErrStatusMismatch  = errors.New("reserve: the reservation is not in the state that the caller has seen")
+	ErrQuarantine      = errors.New("reserve: a quarantine ends by its release only")
 	ErrAccountRequired = errors.New("reserve: a deposited payment needs a refund account")
 	ErrWrongSecret     = errors.New("reserve: the callback's secret is wrong")
 	ErrNotMovable      = errors.New("reserve: only a confirmed reservation can be moved")

@@ -103,6 +103,8 @@ export const errors: Record<string, string> = {
   "환불할 결제 금액이 없습니다.": "There is no payment to refund.",
   "요청한 관리자가 아닌 다른 관리자의 승인이 필요합니다.":
     "An administrator other than the one who asked has to approve it.",
+  "취소되거나 변경된 예약의 비밀번호로 아직 문이 열릴 수 있어 판매를 보류한 시간입니다. 본사만 판매 보류를 해제할 수 있습니다.":
+    "This time is not for sale, because the PIN of a cancelled or changed reservation may still open the door. Only the head office can release it.",
   "bookingStatus 값이 올바르지 않습니다.": "The reservation has changed. Load it again and try again.",
   "은행 코드 값이 올바르지 않습니다.": "This bank does not exist.",
   "가상계좌 환불에는 환불 은행(refundReceiveAccountBank), 계좌번호(refundReceiveAccountNumber), 예금주(refundReceiveAccountHolderName)가 필요합니다.":
