@@ -38,6 +38,8 @@ var (
 
 	// ErrRoleForbidden is returned when the role of an administrator does not allow what the request would do.
 	ErrRoleForbidden = errors.New("account: the role does not allow it")
+	// ErrScopeForbidden is returned when a token lacks the scope of what the request would do.
+	ErrScopeForbidden = errors.New("account: the token lacks the scope")
 
 	ErrNoHistory     = errors.New("account: no reservation under this phone number or address")
 	ErrWrongCode     = errors.New("account: login code is wrong or expired")

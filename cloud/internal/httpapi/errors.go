@@ -103,7 +103,7 @@ var table = []row{
 	{errNotAdministrator, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
 	{account.ErrRoleForbidden, 403, typeAuthorization, "인가되지 않은 사용자입니다."},
 	{session.ErrToken, 401, typeAuthentication, "토큰이 올바르지 않거나 만료되었습니다."},
-	{errScope, 403, typeAuthorization, "토큰에 이 작업의 권한(scope)이 없습니다."},
+	{account.ErrScopeForbidden, 403, typeAuthorization, "토큰에 이 작업의 권한(scope)이 없습니다."},
 	{account.ErrNoToken, 404, typeNotFound, "해당 토큰을 찾을 수 없습니다."},
 	{account.ErrScope, 400, typeIllegal, "권한(scopes)은 read, book, money, doors, climate 중 하나 이상이어야 합니다."},
 	{account.ErrTokenExpiry, 400, typeIllegal, "만료 시각(expiresAt)은 현재보다 뒤여야 합니다."},

@@ -71,6 +71,7 @@ func TestTokenScopes(t *testing.T) {
 			switch {
 			case o.Access() == "hq" && b.place != "":
 				want = notAuthorized
+			case o.OperationID == "adminCancel" && b.name == "book": // TestTokenEndsWhatReturnsNoMoney
 			case !strings.Contains(strings.Join(b.scopes, " "), scope):
 				want = reply{403, "AuthorizationError", scopeMissing}
 			case p.scoped && b.place == "hongdae":
@@ -87,6 +88,35 @@ func TestTokenScopes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTokenEndsWhatReturnsNoMoney: a token with the scope book ends its own hold and its own registration, but needs money to
+// refund; one with money ends both.
+func TestTokenEndsWhatReturnsNoMoney(t *testing.T) {
+	t.Parallel()
+	c := newCast(t, servicetest.Start(t))
+	_, book := newToken(t, c.HQ, []string{"book"}, []string{"gangnam"})
+	_, money := newToken(t, c.HQ, []string{"money"}, nil)
+	_, doors := newToken(t, c.HQ, []string{"read", "doors", "climate"}, nil)
+	missing := reply{403, "AuthorizationError", scopeMissing}
+	program := c.s.Client(t)
+	end := func(id, status string, token http.Header) servicetest.Answer {
+		return program.Send(http.MethodDelete, "/admin/reservation/"+id+"?bookingStatus="+status, nil, token).Envelope(t)
+	}
+	for _, token := range []http.Header{book, money} {
+		program.Send(http.MethodPost, "/admin/reservation", holdBody(3, c.start, time.Hour), book).Envelope(t).OK(t)
+		held := reservationAt(t, c.s, 3, c.start)
+		says(t, "a hold without a scope for it", end(held, "beforePaymentTab", doors), missing)
+		end(held, "beforePaymentTab", token).OK(t)
+	}
+	program.Send(http.MethodPost, "/admin/reservation", holdBody(3, c.start, time.Hour), book).Envelope(t).OK(t)
+	program.Send(http.MethodPost, "/admin/payment", map[string]any{}, book).Envelope(t).OK(t)
+	registered := reservationAt(t, c.s, 3, c.start)
+	end(registered, "paid", book).OK(t)
+
+	paid := reservationAt(t, c.s, 1, c.start)
+	says(t, "a refund", end(paid, "paid", book), missing)
+	end(paid, "paid", money).OK(t)
 }
 
 // route returns the router's pattern of an operation, whose parameters may have other names.

@@ -91,7 +91,8 @@ func ParseCancelReason(name string) CancelReason {
 // AdminCancel ends a hold, closes a virtual account or refunds a payment, if the reservation is still in the state that the
 // administrator saw. It drops a partner's booking in conflict. A purchase whose outcome has been unknown for SessionLimit is looked up once more and then ended.
 //
-// Errors: ErrNotFound, ErrQuarantine, account.ErrBranchForbidden, account.ErrRoleForbidden, ErrStatusMismatch, and those of Cancel.
+// Errors: ErrNotFound, ErrQuarantine, ErrStatusMismatch, account.ErrBranchForbidden, account.ErrRoleForbidden, account.ErrScopeForbidden, and
+// those of Cancel.
 func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error {
 	if req.Status == string(booking.StatusConflict) {
 		return s.dropConflict(ctx, req)
@@ -127,9 +128,9 @@ func (s *Service) adminCancel(ctx context.Context, req AdminCancelRequest, looke
 		if seen == "" || seen != r.BookingStatus() {
 			return ErrStatusMismatch
 		}
-		if req.By.Role == account.FrontDesk {
+		if forbidden := mayRefund(req.By); forbidden != nil {
 			if refunds, err := c.wouldRefund(); err != nil || refunds {
-				return cmp.Or(err, account.ErrRoleForbidden)
+				return cmp.Or(err, forbidden)
 			}
 		}
 		if lookedUp {
@@ -142,6 +143,17 @@ func (s *Service) adminCancel(ctx context.Context, req AdminCancelRequest, looke
 		}
 		return waits, c.audited(req.By, "reservation.cancel", withReason(accountDetail(req.Account, waits), req.Reason))
 	})
+}
+
+// mayRefund returns an error for an administrator or a token that may not return money.
+func mayRefund(by account.Principal) error {
+	switch {
+	case by.Role == account.FrontDesk:
+		return account.ErrRoleForbidden
+	case !by.Has(account.ScopeMoney):
+		return account.ErrScopeForbidden
+	}
+	return nil
 }
 
 // wouldRefund reports whether the end of the reservation, and of the extensions that end with it, returns money.
