@@ -101,6 +101,19 @@ func canonical(next http.Handler) http.Handler {
 	})
 }
 
+// headAsGet routes HEAD as GET, so that it has the same layers, scopes and answer. The server leaves out the body.
+func headAsGet(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			get := *r
+			get.Method = http.MethodGet
+			chi.RouteContext(r.Context()).RouteMethod = http.MethodGet
+			r = &get
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // noPath answers a path that matches no route. The layers run first, so that an anonymous client cannot find out which
 // paths exist (docs/specification.md, Addresses 3).
 func (a *API) noPath(w http.ResponseWriter, r *http.Request) {
@@ -116,6 +129,9 @@ func (a *API) noMethod(routes chi.Routes) http.HandlerFunc {
 			for _, method := range methods {
 				if routes.Match(chi.NewRouteContext(), method, place) {
 					allowed = append(allowed, method)
+					if method == http.MethodGet {
+						allowed = append(allowed, http.MethodHead)
+					}
 				}
 			}
 			w.Header().Set("Allow", strings.Join(allowed, ", "))

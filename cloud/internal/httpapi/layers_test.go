@@ -87,8 +87,9 @@ func TestLayersWithoutARoute(t *testing.T) {
 		who                 *servicetest.Client
 		method, path, allow string
 	}{
-		{c.Manager, "PATCH", "/admin/reservation/1", "DELETE, GET, PUT"}, {c.Manager, "BREW", "/reservation", "DELETE, POST"},
+		{c.Manager, "PATCH", "/admin/reservation/1", "DELETE, GET, HEAD, PUT"}, {c.Manager, "BREW", "/reservation", "DELETE, POST"},
 		{c.Manager, "GET", "/%61dmin/payment", "POST"}, {c.Nobody, "GET", "/door/v2/unlock", "POST"}, {c.Nobody, "GET", "/payment", ""},
+		{c.Manager, "OPTIONS", "/reservations", "GET, HEAD"}, {c.Nobody, "OPTIONS", "/door/v2/unlock", "POST"}, {c.Nobody, "OPTIONS", "/reservations", ""},
 	} {
 		if got := wrong.who.Send(wrong.method, wrong.path, nil, nil); got.Header.Get("Allow") != wrong.allow {
 			t.Errorf("%s %s: %d, Allow %q, want %q", wrong.method, wrong.path, got.HTTP, got.Header.Get("Allow"), wrong.allow)
@@ -115,8 +116,14 @@ func TestLayersWithoutARoute(t *testing.T) {
 		c.Nobody.Send("GET", "/my-reservations", nil, header).Envelope(t).
 			Fails(t, 401, "AuthenticationError", "인증되지 않은 사용자입니다.")
 	}
-	if answer := c.Nobody.Send("HEAD", "/reservations"+lookUp, nil, nil); answer.HTTP != 401 {
-		t.Errorf("HEAD: %d", answer.HTTP)
+	// HEAD is GET without the body.
+	for _, place := range []string{"/reservations" + lookUp, "/admin/reservations" + lookUp, "/v2/admin/tokens", "/nowhere", "/reservation"} {
+		for _, who := range []*servicetest.Client{c.Nobody, c.Customer, c.Manager} {
+			get, head := who.Send("GET", place, nil, nil), who.Send("HEAD", place, nil, nil)
+			if head.HTTP != get.HTTP || len(head.Raw) > 0 || head.Header.Get("ETag") != get.Header.Get("ETag") || head.Header.Get("Allow") != get.Header.Get("Allow") {
+				t.Errorf("HEAD %s: %d %v %s, want %d %v without a body", place, head.HTTP, head.Header, head.Raw, get.HTTP, get.Header)
+			}
+		}
 	}
 	if answer := c.Nobody.Get("/nowhere"); answer.Header.Get("X-Request-Id") == "" || answer.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("headers %v", answer.Header)
