@@ -32,7 +32,10 @@ func PutSettlements(ctx context.Context, q Querier, list []money.Settlement) err
 func SettlementRows(ctx context.Context, q Querier, branches []string, month string) ([]money.SettlementRow, error) {
 	rows, err := q.Query(ctx, `
 		with ours as (
-		    select b.code, coalesce(r.legal_entity, '') as entity, (e.at at time zone b.time_zone)::date as day, coalesce(r.method, '') as method,
+		    select b.code, coalesce(r.legal_entity, '') as entity, (e.at at time zone b.time_zone)::date as day,
+		           coalesce(r.method, ( -- a payment that was returned before its reservation was confirmed
+		               select l.detail->>'method' from ledger l where l.reservation_id = r.id and l.order_id = e.order_id and l.detail->>'method' <> ''
+		               order by l.id desc limit 1), '') as method,
 		           sum(e.won) filter (where e.kind = 'paid') as paid, -sum(e.won) filter (where e.kind <> 'paid') as refunded,
 		           -sum(e.won) filter (where e.kind = 'outside') as outside
 		    from money_entry e join branch b on b.id = e.branch_id join reservation r on r.id = e.reservation_id

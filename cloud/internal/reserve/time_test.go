@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
@@ -188,6 +189,10 @@ func TestAbandonedPurchaseIsNotCharged(t *testing.T) {
 				s.nothingHeld(t)
 				if l := s.Sandbox.Ledger(); captured != (l.Charged > 0) {
 					t.Errorf("charged %d won, want captured %t", l.Charged, captured)
+				}
+				rows, err := postgres.SettlementRows(s.ctx, s.DB.Pool, []string{"gangnam"}, s.Clock.Now().UTC().Add(9*time.Hour).Format("2006-01"))
+				if err != nil || captured != (len(rows) == 1) || captured && rows[0].Method != sandbox.MethodCard {
+					t.Errorf("settlement %+v, %v, want the method of the returned payment", rows, err)
 				}
 			})
 		}
