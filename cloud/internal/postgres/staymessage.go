@@ -30,7 +30,8 @@ var (
 		and exists (select from branch b, jsonb_each_text(b.keypads) k (device, kind) where b.id = r.branch_id and k.kind = 'agent'
 			and (k.device = any (b.front_doors) or k.device = (select 'room_' || m.no from room m where m.id = r.room_id)))`}
 	StayEnding = StayMessage{"stay-ending", stayEnd, `
-		` + stayEnd + ` > $2 and ` + stayEnd + ` <= $2::timestamptz + interval '10 minutes' and r.start_at <= $2::timestamptz - interval '10 minutes'`}
+		` + stayEnd + ` > $2 and ` + stayEnd + ` <= $2::timestamptz + interval '10 minutes'
+		and (r.start_at <= $2::timestamptz - interval '10 minutes' or r.paid_at <= r.start_at)`}
 	StayDoorFailed = StayMessage{"stay-door-failed", `r.start_at`, `
 		r.start_at - interval '2 minutes' <= $2 and ` + stayEnd + ` - interval '2 minutes' > $2 and (
 			select d.state in ('FAILED', 'UNKNOWN') and d.detail is distinct from 'claim denied' and d.finished_at < clock_timestamp() - interval '20 seconds'
