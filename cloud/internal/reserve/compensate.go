@@ -11,6 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/failpoint"
 	"github.com/yeolda/yeolda/cloud/internal/money"
+	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -147,7 +148,7 @@ func (c *change) extendFree(stay stay, branch booking.Branch, longer time.Durati
 		if err := c.moveTo(stay, branch, stay.at(room, times), ByCompensation, "문 고장 보상"); err != nil {
 			return err
 		}
-		return c.notifyMoved()
+		return c.notifyPlace(notify.StayCompensated)
 	})
 	c.tx = outer
 	switch {

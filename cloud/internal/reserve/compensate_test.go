@@ -110,6 +110,11 @@ func TestStuckDoorExtendsTheStay(t *testing.T) {
 			t.Errorf("key %q, want %q", got, key)
 		}
 		s.refundsDone(t, id)
+		for template, want := range map[string]bool{"stay-compensated": !taken, "reservation-moved": false} {
+			if n := s.count(t, `select count(*) from message where template = $2 and reservation_id = $1`, id, template); (n == 1) != want {
+				t.Errorf("next slot taken %t: %d messages %s, want one %t", taken, n, template, want)
+			}
+		}
 	}
 }
 

@@ -190,13 +190,16 @@ func (c *change) passAt(room booking.Room, times booking.Interval) error {
 }
 
 // notifyMoved tells the guest the new room and time of a stay.
-func (c *change) notifyMoved() error {
+func (c *change) notifyMoved() error { return c.notifyPlace(notify.ReservationMoved) }
+
+// notifyPlace sends the guest a message with the room and time that a stay has now.
+func (c *change) notifyPlace(template notify.Template) error {
 	moved, err := postgres.Reservation(c.ctx, c.tx, c.r().ID)
 	if err != nil {
 		return err
 	}
 	moved.Interval = moved.Stay()
-	return c.renotifyGuest(moved, notify.ReservationMoved, nil)
+	return c.renotifyGuest(moved, template, nil)
 }
 
 // place moves the confirmed reservations of a stay, the root first, to a free room and time, and updates the partner

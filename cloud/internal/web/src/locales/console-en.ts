@@ -1414,6 +1414,7 @@ export const en: Texts = {
   "template_stay-pin": "Door PIN",
   "template_stay-ending": "Ten minutes left",
   "template_stay-not-arrived": "Not arrived after the start",
+  "template_stay-compensated": "Extended to compensate",
   "template_stay-door-failed": "Door failed",
   "template_key-changed": "Door key changed",
   "template_stay-extended": "Stay extended",

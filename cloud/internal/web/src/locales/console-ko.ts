@@ -1399,6 +1399,7 @@ export const ko = {
   "template_stay-pin": "문 비밀번호",
   "template_stay-ending": "이용 종료 10분 전",
   "template_stay-not-arrived": "이용 시작 뒤 미도착",
+  "template_stay-compensated": "보상 연장",
   "template_stay-door-failed": "문 열기 실패",
   "template_key-changed": "열쇠 변경",
   "template_stay-extended": "이용 연장",
