@@ -81,7 +81,7 @@ func (s *Service) closeGroup(ctx context.Context, codes []string, req ClosureReq
 			if err != nil {
 				return err
 			}
-			found := closedOut(b, closed.Schedule, upcoming[b.ID])
+			found := req.conflicts(b, now, upcoming[b.ID])
 			for _, r := range found {
 				conflicts = append(conflicts, ClosureConflict{b, r})
 			}
@@ -99,11 +99,24 @@ func (s *Service) closeGroup(ctx context.Context, codes []string, req ClosureReq
 
 // apply returns a branch with the closures, or without them.
 func (r ClosureRequest) apply(b booking.Branch, now time.Time) (booking.Branch, error) {
-	closures, schedule := r.Rule.Closures(booking.DateOf(now, b.Zone), r.Reason), b.Schedule
+	closures, schedule := r.closures(b, now), b.Schedule
 	if b.Schedule = schedule.WithClosures(closures); r.Undo {
 		b.Schedule = schedule.WithoutClosures(closures)
 	}
 	return b, b.Validate()
+}
+
+func (r ClosureRequest) closures(b booking.Branch, now time.Time) []booking.Closure {
+	return r.Rule.Closures(booking.DateOf(now, b.Zone), r.Reason)
+}
+
+// conflicts returns the reservations on the closed days, those included that an earlier closure has left there.
+func (r ClosureRequest) conflicts(b booking.Branch, now time.Time, upcoming []booking.Reservation) []booking.Reservation {
+	if r.Undo {
+		return nil
+	}
+	b.Schedule.Closures = nil
+	return closedOut(b, b.Schedule.WithClosures(r.closures(b, now)), upcoming)
 }
 
 func closeBranch(ctx context.Context, tx pgx.Tx, before, after booking.Branch, conflicts []booking.Reservation, by string) error {

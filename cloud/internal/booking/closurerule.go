@@ -46,14 +46,10 @@ func (s Schedule) WithoutClosures(some []Closure) Schedule {
 	return s
 }
 
-// WithClosures returns the schedule with further closures, each once, in order of time.
+// WithClosures returns the schedule with further closures, each once, in order of time. If several begin on a day, the latest addition
+// is the last, whose reason the day has.
 func (s Schedule) WithClosures(more []Closure) Schedule {
-	all := slices.Clone(s.Closures)
-	for _, c := range more {
-		if !slices.Contains(all, c) {
-			all = append(all, c)
-		}
-	}
+	all := append(s.WithoutClosures(more).Closures, more...)
 	slices.SortStableFunc(all, func(a, b Closure) int {
 		switch {
 		case a.From.Before(b.From):

@@ -51,6 +51,10 @@ func TestScheduleWithClosures(t *testing.T) {
 	before := booking.Schedule{Closures: []booking.Closure{b}}
 	after := before.WithClosures([]booking.Closure{c, b, a})
 	equal(t, "with further closures", after.Closures, []booking.Closure{a, b, c})
+	again := on("2027-02-01")
+	again.Reason = "b"
+	equal(t, "with another reason", after.WithClosures([]booking.Closure{again}).Closures, []booking.Closure{a, b, again, c})
+	equal(t, "with the first reason again", after.WithClosures([]booking.Closure{again}).WithClosures([]booking.Closure{b}).Closures, []booking.Closure{a, again, b, c})
 	equal(t, "without one", after.WithoutClosures([]booking.Closure{b}).Closures, []booking.Closure{a, c})
 	equal(t, "the schedule before", before.Closures, []booking.Closure{b})
 	equal(t, "the schedule after", after.Closures, []booking.Closure{a, b, c})

@@ -65,7 +65,7 @@ type DayStatus struct {
 // Day returns the status of a day. If a day is closed for several reasons, the most specific one is given: a closure, then a
 // holiday, then the weekly day off.
 func (s Schedule) Day(d Date) DayStatus {
-	for _, c := range s.Closures {
+	for _, c := range slices.Backward(s.Closures) {
 		if !d.Before(c.From) && !c.To.Before(d) {
 			return DayStatus{Closed, c.Reason}
 		}

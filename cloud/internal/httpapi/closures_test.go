@@ -77,8 +77,8 @@ func TestClosures(t *testing.T) {
 	if err := s.DB.Pool.QueryRow(t.Context(), `select count(*) from reservation where state = 'DONE' and start_at = $1`, day).Scan(&done); err != nil || done != 1 {
 		t.Errorf("%d paid reservations on the closed day, %v", done, err)
 	}
-	if again := ask(false); len(again.Conflicts) != 0 {
-		t.Errorf("the same closure again: %+v", again)
+	if again := ask(false); !again.Applied || len(again.Conflicts) != 1 || again.Conflicts[0].Type != "PAID" {
+		t.Errorf("the same closure again: %+v, want the paid stay, which is still there", again)
 	}
 	var settings struct {
 		Closures []struct{ From, To, Reason string }
@@ -87,6 +87,25 @@ func TestClosures(t *testing.T) {
 	if len(settings.Closures) != 1 {
 		t.Errorf("closures: %+v", settings.Closures)
 	}
+	reasonOf := func(want string) {
+		t.Helper()
+		var calendar struct {
+			Dates []struct{ Date, Status, Reason string }
+		}
+		c.Nobody.Get("/v2/branches/gangnam/calendar?yearMonth="+day.In(seoul).Format("2006-01")).OK(t).Into(t, &calendar)
+		for _, d := range calendar.Dates {
+			if d.Date == day.In(seoul).Format(time.DateOnly) && (d.Status != "closed" || d.Reason != want) {
+				t.Errorf("calendar %+v, want closed because of %s", d, want)
+			}
+		}
+	}
+	other := body(false)
+	other["reason"] = "공사"
+	c.Manager.Post("/v2/admin/closures", other).OK(t)
+	reasonOf("공사")
+	other["undo"] = true
+	c.Manager.Post("/v2/admin/closures", other).OK(t)
+	reasonOf("시설 점검")
 	undo := body(false)
 	undo["undo"] = true
 	c.Manager.Post("/v2/admin/closures", undo).OK(t)
