@@ -48,7 +48,7 @@ const (
 	AlertBegan              Template = "alert-began"       // to staff
 	AlertEnded              Template = "alert-ended"
 	StayExtended            Template = "stay-extended"
-	StayCompensated         Template = "stay-compensated" // extended without charge, because a door did not open
+	StayCompensated         Template = "stay-compensated"   // extended without charge, because a door did not open
 	ExtensionCanceled       Template = "extension-canceled" // of a paid extension, with the refund
 	ExtensionReversed       Template = "extension-reversed" // the bank took the deposit of an extension back; the stay before it is as it was
 	DailyProof              Template = "proof"              // to the headquarters, by mail
