@@ -370,3 +370,102 @@ func exec(t *testing.T, s *fixture, sql string, args ...any) {
 		t.Fatal(err)
 	}
 }
+
+// TestThereAndBackDuringAnOutage: the agent of the branch holds the pass of a stay and is offline, and the partner changes the booking
+// twice. The quarantine of the time that the stay has left is no other guest.
+func TestThereAndBackDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		away, back time.Duration
+		want       string
+	}{
+		"away and back":            {2 * time.Hour, 0, "DONE room 1 0-60"},
+		"half an hour and back":    {30 * time.Minute, 0, "DONE room 1 0-60"},
+		"earlier and back":         {-2 * time.Hour, 0, "DONE room 1 0-60"},
+		"away and halfway back":    {2 * time.Hour, 30 * time.Minute, "DONE room 1 120-180"}, // until the quarantine of the first half hour ends
+		"away and back, but later": {2 * time.Hour, 70 * time.Minute, "DONE room 1 70-130"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, l := leading(t)
+			at := s.start(3)
+			booking := channel.Booking{ExternalID: "A", Start: at, End: at.Add(time.Hour), Name: "김손님", Phone: "01055556666"}
+			l.read(t, booking)
+			id, key := l.stay(t, "true")
+			exec(t, s, `insert into pass_agent (username) values ($1) on conflict do nothing`, protocol.AgentID("gangnam"))
+			exec(t, s, `insert into pass_listed (username, epoch, version, pass_id, room_id, not_before, not_after)
+				select $1, 1, 1, p.id, p.room_id, p.not_before, p.not_after from pass p where p.ended_at is null`, protocol.AgentID("gangnam"))
+			for _, d := range []time.Duration{c.away, c.back} {
+				booking.Start, booking.End = at.Add(d), at.Add(d+time.Hour)
+				l.read(t, booking)
+			}
+			if got := l.rows(t, at); got != c.want || s.OwnerKey(t, id) != key {
+				t.Errorf("got %s, or another key, want %s", got, c.want)
+			}
+			exec(t, s, `delete from pass_listed where username = $1`, protocol.AgentID("gangnam"))
+			exec(t, s, `update reservation set state = 'RELEASED' where quarantine_of is not null and state = 'HOLD' and $1`, true)
+			l.read(t, booking)
+			want := fmt.Sprintf("DONE room 1 %d-%d", int(c.back.Minutes()), int(c.back.Minutes())+60)
+			if got := l.rows(t, at); got != want || s.OwnerKey(t, id) != key {
+				t.Errorf("when the agent is back: got %s, or another key, want %s", got, want)
+			}
+			if open := l.one(t, `select count(*)::text from alert where kind = 'discrepancy' and ended_at is null`); open != "0" {
+				t.Errorf("%s alerts are open", open)
+			}
+		})
+	}
+}
+
+// TestStaffResolveAGrownConflict: the partner makes a booking longer, into a sold hour, and staff agree on another room and time with the
+// guest. Reading the same booking again does not move the guest back.
+func TestStaffResolveAGrownConflict(t *testing.T) {
+	t.Parallel()
+	s, l := leading(t)
+	at := s.start(3)
+	booking := channel.Booking{ExternalID: "A", Start: at, End: at.Add(time.Hour), Name: "김손님", Phone: "01055556666"}
+	l.read(t, booking)
+	id, _ := l.stay(t, "true")
+	exec(t, s, `insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, method)
+		select branch_id, room_id, 'DONE', 'ADMIN', end_at + interval '10 minutes', end_at + interval '50 minutes',
+		tstzrange(end_at + interval '10 minutes', end_at + interval '50 minutes'), '관리자' from reservation where id = $1`, id)
+	booking.End = at.Add(2 * time.Hour)
+	l.read(t, booking)
+	const open = `select count(*)::text from alert where kind = 'discrepancy' and ended_at is null`
+	if l.one(t, open) != "1" {
+		t.Error("no alert about the conflict")
+	}
+	l.change(t, id, "2", at.Add(5*time.Hour), at.Add(7*time.Hour))
+	for range 2 {
+		l.read(t, booking)
+		if got := l.rows(t, at); got != "DONE room 2 300-420" || l.one(t, open) != "0" {
+			t.Errorf("after the next reading: %s, %s alerts", got, l.one(t, open))
+		}
+	}
+}
+
+// TestStaffMovedInTime: staff move a stay to another time, and then the partner changes one bound of its booking by ten minutes.
+func TestStaffMovedInTime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		moved, start, end time.Duration
+		want              string
+	}{
+		"later, a later end":     {4 * time.Hour, 0, 10 * time.Minute, "DONE room 1 240-310"},
+		"earlier, a later start": {-2 * time.Hour, 10 * time.Minute, 0, "DONE room 1 -110--60"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, l := leading(t)
+			at := s.start(3)
+			booking := channel.Booking{ExternalID: "A", Start: at, End: at.Add(time.Hour), Name: "김손님", Phone: "01055556666"}
+			l.read(t, booking)
+			id, _ := l.stay(t, "true")
+			l.change(t, id, "1", at.Add(c.moved), at.Add(c.moved+time.Hour))
+			booking.Start, booking.End = at.Add(c.start), at.Add(time.Hour+c.end)
+			l.read(t, booking)
+			if got := l.rows(t, at); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}

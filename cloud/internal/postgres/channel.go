@@ -151,20 +151,24 @@ func LockPartnerBooking(ctx context.Context, tx pgx.Tx, partner, externalID stri
 	if err != nil {
 		return PartnerBooking{}, err
 	}
-	b, err := pgx.CollectExactlyOneRow(rows, scanPartnerBooking)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return b, ErrNoPartnerBooking
-	}
-	return b, err
+	return onePartnerBooking(rows)
 }
 
-// PartnerBookingOf returns the booking of a reservation.
+// PartnerBookingOf returns the booking of a reservation, or ErrNoPartnerBooking.
 func PartnerBookingOf(ctx context.Context, q Querier, id booking.ReservationID) (PartnerBooking, error) {
 	rows, err := q.Query(ctx, selectPartnerBooking+`where reservation_id = $1`, id)
 	if err != nil {
 		return PartnerBooking{}, err
 	}
-	return pgx.CollectExactlyOneRow(rows, scanPartnerBooking)
+	return onePartnerBooking(rows)
+}
+
+func onePartnerBooking(rows pgx.Rows) (PartnerBooking, error) {
+	b, err := pgx.CollectExactlyOneRow(rows, scanPartnerBooking)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return b, ErrNoPartnerBooking
+	}
+	return b, err
 }
 
 // ConfirmConflict makes a partner's booking in conflict a confirmed reservation with a key. It occupies nothing until MoveStay moves it.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -60,6 +61,26 @@ func QuarantinesOf(ctx context.Context, tx pgx.Tx, id booking.ReservationID) ([]
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[booking.ReservationID])
+}
+
+// OwnQuarantines returns the quarantines in a room of time which a stay, or an extension of it, has left.
+func OwnQuarantines(ctx context.Context, tx pgx.Tx, stay booking.ReservationID, room booking.RoomID) ([]booking.Reservation, error) {
+	rows, err := tx.Query(ctx, `
+		select q.id, q.start_at, q.end_at from reservation q join reservation r on r.id = q.quarantine_of
+		where (r.id = $1 or r.extends = $1) and q.branch_id = r.branch_id and q.room_id = $2 and q.state = 'HOLD'`, stay, room)
+	if err != nil {
+		return nil, fmt.Errorf("quarantines of reservation %d: %w", stay, err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (q booking.Reservation, err error) {
+		err = row.Scan(&q.ID, &q.Start, &q.End)
+		return q, err
+	})
+}
+
+// ReleaseQuarantines ends quarantines whose time the stay takes back.
+func ReleaseQuarantines(ctx context.Context, tx pgx.Tx, ids []booking.ReservationID) error {
+	_, err := tx.Exec(ctx, `update reservation set state = 'RELEASED' where id = any($1) and quarantine_of is not null and state = 'HOLD'`, ids)
+	return err
 }
 
 // LiftQuarantine ends the quarantines of the time that the guest of a stay, and of its extensions, has freed in this transaction. The

@@ -98,6 +98,9 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 		if err := c.moveTo(stay, branch, to, req.By.Actor(), req.Reason); err != nil {
 			return err
 		}
+		if err := c.settleConflict(); err != nil {
+			return err
+		}
 		if !req.Silent {
 			if err := c.notifyMoved(); err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -165,9 +166,22 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 			times = changed(current.Stay(), before.Interval, known.Interval)
 		}
 	}
-	free, err := s.partnerFits(ctx, tx, branch, room, times, append(ids(st.extensions), current.ID), b, now)
+	// On time that the stay has left while an agent is offline, no pass but its own opens, so it may return there.
+	own, err := postgres.OwnQuarantines(ctx, tx, current.ID, room.ID)
 	if err != nil {
 		return err
+	}
+	taken := ids(slices.DeleteFunc(slices.Clone(own), func(q booking.Reservation) bool { return q.Start.Before(times.Start) || q.End.After(times.End) }))
+	parts := append(ids(st.extensions), current.ID)
+	free, err := s.partnerFits(ctx, tx, branch, room, times, slices.Concat(parts, taken), b, now)
+	if err != nil {
+		return err
+	}
+	waits := false // only for the end of a quarantine that reaches beyond its time
+	if !free && len(own) > len(taken) {
+		if waits, err = s.partnerFits(ctx, tx, branch, room, times, slices.Concat(parts, ids(own)), b, now); err != nil {
+			return err
+		}
 	}
 	known.Status = PartnerConfirmed
 	switch {
@@ -179,14 +193,17 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 		if err := c.alertConflict(false); err != nil {
 			return err
 		}
+		if err := postgres.ReleaseQuarantines(ctx, tx, taken); err != nil {
+			return err
+		}
 		return c.movePartner(st, room, times, b.Listing.Partner)
 	case !free && b.Sold && current.State == booking.Conflict && current.Room == room.ID && current.Interval.Equal(pieces(times)[0]):
 		known.Status = PartnerConflict // as before
 		return nil
 	case !free && b.Sold && current.State == booking.Done &&
-		(!now.Before(current.Start) || current.Room == room.ID && (room.ID != listed.ID || current.Stay().Overlaps(times))):
+		(waits || !now.Before(current.Start) || current.Room == room.ID && (room.ID != listed.ID || current.Stay().Overlaps(times))):
 		// The part that it has of its new time stays occupied; a guest who is inside keeps the key, and so does one whom staff have
-		// moved to another room than the partner's.
+		// moved to another room than the partner's, or who waits for a quarantine of its own.
 		return c.keepInConflict(known, before.Interval, b.Sold)
 	case free:
 		if err := s.endPartner(ctx, tx, known.Reservation, now); err != nil { // a resolved conflict
@@ -227,8 +244,11 @@ func changed(stay, from, to booking.Interval) booking.Interval {
 	if to.End.Equal(from.End) || stay.End.Before(to.End) && to.End.Before(from.End) {
 		times.End = stay.End
 	}
+	if !times.Start.Before(times.End) { // staff have moved the stay away from the other bound: it gets as much longer or shorter
+		times = booking.Interval{Start: stay.Start.Add(to.Start.Sub(from.Start)), End: stay.End.Add(to.End.Sub(from.End))}
+	}
 	if !times.Start.Before(times.End) {
-		return to
+		return stay
 	}
 	return times
 }
