@@ -2193,6 +2193,7 @@ type Receipt struct {
 	// KeyMessage Delivery of the latest message with the key; null: there is none.
 	KeyMessage    *string `json:"keyMessage"`
 	MobileNum     string  `json:"mobileNum"`
+	OrderID       string  `json:"orderId"`
 	PaymentMethod string  `json:"paymentMethod"`
 
 	// Photo The first photo of the room.
@@ -3332,6 +3333,9 @@ type ShowLegalParams struct {
 // CorrectReceiptJSONBody defines parameters for CorrectReceipt.
 type CorrectReceiptJSONBody struct {
 	MobileNum string `json:"mobileNum"`
+
+	// OrderID Of the purchase that the guest corrects. If the latest one is another, nothing changes.
+	OrderID *string `json:"orderId,omitempty"`
 }
 
 // SendLoginCodeJSONRequestBody defines body for SendLoginCode for application/json ContentType.

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "9fe9c928bce5f4acaecd777956e63c3873f543e9760139020c96ffe452535c74"
+const Contract = "5e24263c64203ef12ea39f231c7986d99057b31b78853c8290670391bb81ddbe"

@@ -68,6 +68,37 @@ func TestWebOtherTabKeepsRoom(t *testing.T) {
 	b.arrive("receipt")
 }
 
+// TestWebTwoPurchases: a guest buys a stay, and in another tab one for a friend. On the receipt of the first the guest corrects the
+// number: the friend keeps the key, and the receipt still shows the first purchase.
+func TestWebTwoPurchases(t *testing.T) {
+	t.Parallel()
+	chromium.Need(t)
+	s := startStack(t, company)
+	const own, friend, corrected = "01055550001", "01055550002", "01055550003"
+	day := inTwoDays()
+	a := &buyer{page: newPage(t, s.Pages), s: s, mobile: own, choice: "/b/gangnam/" + day + "/2/1000-1100"}
+	a.expect("401 (Unauthorized)", "409 (Conflict)")
+	a.reach("receipt")
+	a.see("예약이 확정됐어요", "2번 룸")
+	a.press("번호 고치기")
+	a.fill("휴대폰 번호", corrected)
+	b := a.tab("")
+	b.choice, b.mobile = "/b/gangnam/"+day+"/3/1000-1100", friend
+	b.reach("receipt")
+	key := keyFor(t, s, friend)
+	value[bool](a.page, `(document.querySelector("details.correction form").requestSubmit(), true)`) // the tab is in the background
+	a.see("예약 정보가 변경되었습니다")
+	if !a.sees("2번 룸") {
+		t.Error("the receipt shows the other purchase")
+	}
+	var got struct{ Messages []struct{ Text string } }
+	getJSON(t, s.SandboxAt+"/sandbox/messages?to="+corrected, &got)
+	if len(got.Messages) > 0 || keyFor(t, s, friend) != key {
+		t.Errorf("the key of the friend went to the corrected number: %+v", got)
+	}
+	newBrowser(t, s).must("GET", "/v2/keys/"+key, nil, nil)
+}
+
 // TestWebHomeWhileConfirming: the provider has captured the payment and does not answer, and the page says that the result is being
 // checked. A tap on the mark at the top must not cancel the booking.
 func TestWebHomeWhileConfirming(t *testing.T) {

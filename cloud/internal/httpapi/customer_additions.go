@@ -204,7 +204,7 @@ func (a *API) quoteRefund(w http.ResponseWriter, r *http.Request) error {
 // showReceipt serves GET /v2/receipt (cookie PAY_SESSIONID, which POST /payment/confirm extends): the browser's purchase. It
 // returns the fields of POST /payment/confirm and
 //
-//	{status (DONE, WAITING_FOR_DEPOSIT, CANCELED), amount, doorlockKey, keyLink, receiptUrl,
+//	{orderId, status (DONE, WAITING_FOR_DEPOSIT, CANCELED), amount, doorlockKey, keyLink, receiptUrl,
 //	 keyMessage (sending, sent, failed; of the message with the key), correctable, photo (of the room)}
 //
 // A confirmation in progress returns 503 PaymentPendingException; no purchase returns 401 ResourceTimeOutException.
@@ -229,6 +229,7 @@ func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := struct {
 		confirmed
+		OrderID     string  `json:"orderId"`
 		Status      string  `json:"status"`
 		Price       int     `json:"amount"`
 		DoorlockKey *string `json:"doorlockKey"`
@@ -241,7 +242,7 @@ func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
 		CashReceipt *wire.IssuedReceipt `json:"cashReceipt,omitempty"`
 		Refund      refundText          `json:"refundPolicyText"`
 	}{
-		confirmed: wireConfirmed(receipt), Status: wireStatus(receipt.Reservation), Price: receipt.Amount,
+		confirmed: wireConfirmed(receipt), OrderID: receipt.OrderID, Status: wireStatus(receipt.Reservation), Price: receipt.Amount,
 		DoorlockKey: wire.Nullable(receipt.DoorlockKey), KeyLink: a.keyLink(receipt.DoorlockKey),
 		ReceiptURL: wire.Nullable(receipt.Payment.ReceiptURL), CashReceipt: cashReceipt(receipt),
 		KeyMessage: wire.Nullable(keyMessages[delivery.KeyMessage]), Correctable: delivery.Correctable,
@@ -261,10 +262,12 @@ var keyMessages = map[booking.MessageState]string{
 var corrections = limit.Rule{Name: "contact-correction", Max: 3, Window: 24 * time.Hour}
 
 // correctReceipt serves POST /v2/receipt/contact (cookie PAY_SESSIONID): {mobileNum} replaces the phone number of the
-// browser's purchase and sends the key to it, until a door has opened for the reservation.
+// browser's purchase and sends the key to it, until a door has opened for the reservation. With orderId it changes nothing if another
+// window of the browser has bought something else since.
 func (a *API) correctReceipt(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		MobileNum *string `json:"mobileNum"`
+		OrderID   *string `json:"orderId"`
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -276,6 +279,9 @@ func (a *API) correctReceipt(w http.ResponseWriter, r *http.Request) error {
 	receipt, err := a.Reserve.ByToken(r.Context(), holdToken(r, customerHoldCookie))
 	if err != nil {
 		return err
+	}
+	if body.OrderID != nil && *body.OrderID != receipt.OrderID {
+		return reserve.ErrHoldChanged
 	}
 	if err := a.Limits.Take(r.Context(), corrections, strconv.FormatInt(int64(receipt.ID), 10)); err != nil {
 		return err

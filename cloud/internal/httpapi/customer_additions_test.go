@@ -122,8 +122,8 @@ func TestGuestCorrectsNumber(t *testing.T) {
 	guest := s.Client(t)
 	guest.Post("/payment/confirm", order(t, s, guest, 1, slot(s, 3*time.Hour), time.Hour, 30000, "카드")).OK(t)
 	var receipt struct {
-		ID, DoorlockKey, MobileNum, KeyMessage string
-		Correctable                            bool
+		ID, OrderID, DoorlockKey, MobileNum, KeyMessage string
+		Correctable                                     bool
 	}
 	awaitDelivery := func(state string) {
 		t.Helper()
@@ -149,6 +149,8 @@ func TestGuestCorrectsNumber(t *testing.T) {
 		t.Fatalf("a rejected request changed the purchase: %+v", receipt)
 	}
 
+	says(t, "another purchase", guest.Post(path, map[string]string{"mobileNum": "010-9999-8888", "orderId": "of another window"}), reply{409, "ResourceConflictException", "예약 정보가 변경되었습니다. 다시 확인해 주세요."})
+	correction["orderId"] = receipt.OrderID
 	guest.Post(path, correction).OK(t)
 	awaitDelivery("sent")
 	if receipt.DoorlockKey == old || receipt.MobileNum != "010-9999-8888" {

@@ -38,7 +38,14 @@ const isPending = (r: Receipt): boolean =>
   r.status === "WAITING_FOR_DEPOSIT" || (r.status === "DONE" && r.keyMessage === "sending");
 
 export function receiptPage(): Child {
-  const source = resource(load);
+  let first: Found | null = null;
+  const source = resource(async () => {
+    const found = await load();
+    // Another window has bought something else since: this purchase stays as it is.
+    if (first && found?.receipt.orderId !== first.receipt.orderId) return { ...first, follows: false };
+    first = found;
+    return found;
+  });
   whileSeen(pendingInterval, () => {
     const found = source.data();
     if (found?.follows && isPending(found.receipt)) void source.refresh();
@@ -119,6 +126,7 @@ async function elsewhere(): Promise<Found | null> {
         follows: false,
         receipt: {
           ...answer,
+          orderId: "",
           status,
           amount: answer.virtualaccountAmount,
           doorlockKey: null,
@@ -238,7 +246,7 @@ function correction(shown: Readable<Found>, refresh: () => Promise<unknown>): Ch
     busy.set(true);
     outcome.set(null);
     try {
-      await correctNumber(mobile.value.peek().trim());
+      await correctNumber(shown.peek().receipt.orderId, mobile.value.peek().trim());
       await refresh();
       outcome.set({ text: t("numberCorrected"), kind: "good" });
     } catch (error) {

@@ -150,7 +150,8 @@ export const register = (
 export const confirmPayment = (paymentKey: string, orderId: string, amount: number) =>
   api.post<Confirmed>("/payment/confirm", { paymentKey, orderId, amount });
 export const getReceipt = () => api.get<Receipt>("/v2/receipt");
-export const correctNumber = (mobileNum: string) => api.post<null>("/v2/receipt/contact", { mobileNum });
+export const correctNumber = (orderId: string, mobileNum: string) =>
+  api.post<null>("/v2/receipt/contact", { orderId, mobileNum });
 
 /** How guests get from the street to a room of the branch. */
 export const arrivalSteps = async (branch: string): Promise<Schemas["Arrival"]["steps"]> =>
