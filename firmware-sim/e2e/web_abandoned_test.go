@@ -80,7 +80,6 @@ func TestWebTwoPurchases(t *testing.T) {
 	a.expect("401 (Unauthorized)", "409 (Conflict)")
 	a.reach("receipt")
 	a.see("예약이 확정됐어요", "2번 룸")
-	a.press("번호 고치기")
 	a.fill("휴대폰 번호", corrected)
 	b := a.tab("")
 	b.choice, b.mobile = "/b/gangnam/"+day+"/3/1000-1100", friend
