@@ -2328,6 +2328,9 @@ type ReservationRecord struct {
 	Account *IssuedAccount `json:"account"`
 	Amount  int            `json:"amount"`
 
+	// Balance Won of the payment that the guest does not have back: the sum to return by hand. A transfer that the bank has not completed, or has rejected, is included.
+	Balance int `json:"balance"`
+
 	// BookingStatus For DELETE /admin/reservation/{id}; empty once the reservation has ended.
 	BookingStatus string `json:"bookingStatus"`
 
@@ -2366,7 +2369,10 @@ type ReservationRecord struct {
 	ExpiresAt *OptionalInstant `json:"expiresAt"`
 
 	// Extends Of an extension: the reservation with the key of the stay.
-	Extends            *string        `json:"extends"`
+	Extends *string `json:"extends"`
+
+	// ExtensionsBalance The same of the extensions that end with the reservation. A cancellation by an administrator returns both.
+	ExtensionsBalance  int            `json:"extensionsBalance"`
 	History            []HistoryEntry `json:"history"`
 	ID                 string         `json:"id"`
 	KeyLink            *string        `json:"keyLink"`

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "5e24263c64203ef12ea39f231c7986d99057b31b78853c8290670391bb81ddbe"
+const Contract = "b30f36697c5e490c39de739592767e7ef6fefb681dd1f37ebb2e18533c7efaaf"

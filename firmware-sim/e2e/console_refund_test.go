@@ -77,3 +77,42 @@ func TestConsoleRefunds(t *testing.T) {
 	p.press("기록하기")
 	p.see("직접 환불을 기록했어요")
 }
+
+// The dialogs name the sum that is returned: with the extension, without the part that was refunded before. The share that the provider refunds is not to be
+// returned by hand.
+func TestConsoleNamesTheSumReturned(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, nil)
+	date, midnight := dayAfter()
+	guest := newBrowser(t, s)
+	order := guest.purchase(s, "gangnam", 1, 30000, "01077779999", "카드", midnight.Add(12*time.Hour))
+	var extension struct {
+		OrderID string
+		Amount  int
+	}
+	guest.must("POST", "/v2/keys/"+keyFor(t, s, "01077779999")+"/extension", map[string]string{"endDateTime": wireTime(midnight.Add(13*time.Hour + 10*time.Minute))}, &extension)
+	var payment struct{ PaymentKey string }
+	postJSON(t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": extension.OrderID, "amount": extension.Amount, "method": "카드", "bank": "20"}, &payment)
+	guest.must("POST", "/payment/confirm", map[string]any{"paymentKey": payment.PaymentKey, "orderId": extension.OrderID, "amount": extension.Amount}, nil)
+
+	p := console(t, s, "hq", "hq-demo")
+	p.open("/console/gangnam/day/" + date)
+	const block = `[...document.querySelectorAll(".lane")][0].querySelector(".block.paid")`
+	p.wait("the paid reservation", block)
+	value[bool](p, `(`+block+`.click(), true)`)
+	p.see("36,000원 (연장 6,000원 포함)")
+	p.press("취소·환불")
+	p.see("예약을 취소하고 36,000원을 돌려드려요")
+	p.press("돌아가기", "부분 환불")
+	p.fill("환불 금액(원)", "12,000")
+	p.fill("환불 사유", "소음")
+	p.press("환불하기")
+	p.see("24,000원 (연장 6,000원 포함)")
+	p.press("직접 환불함")
+	p.see("남은 18,000원을", "연장한 금액 6,000원은 결제사를 통해 따로 환불돼요")
+	p.press("돌아가기", "취소·환불")
+	p.see("예약을 취소하고 24,000원을 돌려드려요")
+	p.press("취소하고 환불하기")
+	p.see("환불을 시작했어요")
+	until(t, "the provider has returned all", func() bool { return returnedBy(t, s, order) == 30000 && returnedBy(t, s, extension.OrderID) == 6000 })
+}

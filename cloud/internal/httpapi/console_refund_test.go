@@ -62,6 +62,29 @@ func TestPartRefund(t *testing.T) {
 	}
 }
 
+// The record of a reservation names the sum that its end returns, of its own payment and of its extensions.
+func TestRecordNamesTheBalance(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	cast := newCast(t, s)
+	id, key := cast.running(t)
+	path := "/v2/admin/reservations/" + id
+	says := func(what string, own, extensions int) {
+		t.Helper()
+		var record struct{ Balance, ExtensionsBalance int }
+		if cast.Manager.Get(path).OK(t).Into(t, &record); record.Balance != own || record.ExtensionsBalance != extensions {
+			t.Errorf("%s: got %+v, want %d and %d", what, record, own, extensions)
+		}
+	}
+	says("paid", 30000, 0)
+	extend(t, s, s.Client(t), key, cast.start.Add(70*time.Minute))
+	says("extended", 30000, 6000)
+	cast.Manager.Post(path+"/refunds", map[string]any{"amount": 12000, "reason": "소음"}).OK(t)
+	says("after a part", 18000, 6000)
+	cast.Manager.Delete("/admin/reservation/"+id+"?bookingStatus=paid", map[string]string{"reason": "other"}).OK(t)
+	says("canceled", 0, 0)
+}
+
 // The policy in the settings is what guests read before the payment, and what a cancellation returns.
 func TestRefundPolicyInTheSettings(t *testing.T) {
 	t.Parallel()

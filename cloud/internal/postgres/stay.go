@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -34,6 +35,12 @@ func lockAnchored(ctx context.Context, tx pgx.Tx, column string, value any) (r b
 func LockExtensions(ctx context.Context, tx pgx.Tx, root booking.ReservationID) ([]booking.Reservation, error) {
 	return manyReservations(ctx, tx, `
 		where r.extends = $1 and r.`+liveStates+` order by r.start_at for no key update of r`, root)
+}
+
+// ExtensionsAfter returns the confirmed extensions of a stay that begin after one of its reservations.
+func ExtensionsAfter(ctx context.Context, q Querier, r booking.Reservation) ([]booking.Reservation, error) {
+	return manyReservations(ctx, q, `
+		where r.extends = $1 and r.state = 'DONE' and r.start_at >= $2 order by r.start_at`, cmp.Or(r.Extends, r.ID), r.End)
 }
 
 // ExtendedByDeposit reports whether a confirmed extension of a stay was paid by virtual account.

@@ -175,7 +175,7 @@ func (c *change) compensateMoney(stay stay, settings booking.Compensation, stuck
 			return given, nil, err
 		case !r.PaidAt.IsZero():
 			paid = append(paid, part)
-			balance += part.left()
+			balance += part.Left()
 		}
 	}
 	given = postgres.Compensated{Kind: compensatedMoney, Amount: settings.Won(balance, stuck)}
@@ -184,7 +184,7 @@ func (c *change) compensateMoney(stay stay, settings booking.Compensation, stuck
 	}
 	due := given.Amount
 	for _, part := range paid {
-		won := min(due, part.left())
+		won := min(due, part.Left())
 		if won <= 0 {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 )
 
 // Quote is what a customer's cancellation returns at this moment.
@@ -84,5 +85,46 @@ func (c *change) returns() (policy booking.RefundPolicy, won int, err error) {
 	if policy, err = postgres.RefundPolicyOf(c.ctx, c.tx, r.ID); err != nil || r.PaidAt.IsZero() {
 		return policy, 0, err
 	}
-	return policy, policy.Refund(c.left(), r.Start, c.now), nil
+	return policy, policy.Refund(c.Left(), r.Start, c.now), nil
+}
+
+// Balance is the won that a guest has paid and does not have back. A transfer that the bank has not completed, or has rejected, is
+// included.
+type Balance struct {
+	Own        int // of the reservation's payment: the sum to return by hand
+	Extensions int // of the extensions that end with the reservation, which the provider refunds with it
+}
+
+// BalanceOf returns what the end of a reservation by an administrator returns, which no policy reduces.
+func (s *Service) BalanceOf(ctx context.Context, r booking.Reservation) (b Balance, err error) {
+	if b.Own, err = unreturned(ctx, s.DB.Pool, r); err != nil {
+		return b, err
+	}
+	extensions, err := postgres.ExtensionsAfter(ctx, s.DB.Pool, r)
+	if err != nil {
+		return b, err
+	}
+	for _, e := range extensions {
+		won, err := unreturned(ctx, s.DB.Pool, e)
+		if err != nil {
+			return b, err
+		}
+		b.Extensions += won
+	}
+	return b, nil
+}
+
+func unreturned(ctx context.Context, q postgres.Querier, r booking.Reservation) (won int, err error) {
+	snapshot := rule.Snapshot{Reservation: r}
+	if snapshot.Payment, err = postgres.PaymentOf(ctx, q, r.ID); errors.Is(err, postgres.ErrNoPayment) || err == nil && r.PaidAt.IsZero() {
+		return 0, nil
+	}
+	if err == nil {
+		snapshot.Refund, err = currentRefund(ctx, q, r.ID)
+	}
+	won = snapshot.Left()
+	if f := snapshot.Refund; f != nil && f.AtBank() {
+		won += f.Amount
+	}
+	return won, err
 }

@@ -31,7 +31,7 @@ func (c *change) startRefund(cancel cancellation) error {
 	case cancel.by == rule.ByAmount:
 		refund.Amount = r.Amount
 	case !r.PaidAt.IsZero():
-		refund.Amount = c.left()
+		refund.Amount = c.Left()
 	}
 	if cancel.keeps > 0 {
 		refund.Amount, refund.Part = refund.Amount-cancel.keeps, true
@@ -491,7 +491,7 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 			return err
 		}
 		// Another account does not replace the approval of an amount.
-		if !waits && f.KeepsStay && f.HeldBack() && c.above(c.r().Amount-c.left()+f.Amount) {
+		if !waits && f.KeepsStay && f.HeldBack() && c.above(c.r().Amount-c.Left()+f.Amount) {
 			if waits, err = true, c.awaitApproval(f.ID, req.By, money.AmountApprovalRequired); err != nil {
 				return err
 			}

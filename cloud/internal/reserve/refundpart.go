@@ -95,10 +95,10 @@ func (c *change) openPart(req PartRequest) (RefundResult, error) {
 		return RefundResult{}, err
 	}
 	waits, err := c.noteAccount(id, c.depositAccount(req.Account), req.By)
-	if err == nil && !waits && c.above(c.r().Amount-c.left()+req.Amount) {
+	if err == nil && !waits && c.above(c.r().Amount-c.Left()+req.Amount) {
 		waits, err = true, c.awaitApproval(id, req.By, money.AmountApprovalRequired)
 	}
-	return RefundResult{ID: id, Amount: req.Amount, Balance: c.left() - req.Amount, Waits: waits}, err
+	return RefundResult{ID: id, Amount: req.Amount, Balance: c.Left() - req.Amount, Waits: waits}, err
 }
 
 func (c *change) checkPart(req PartRequest) (err error) {
@@ -113,25 +113,14 @@ func (c *change) checkPart(req PartRequest) (err error) {
 		return ErrNothingToRefund
 	case c.Refund != nil:
 		return ErrRefundOpen
-	case r.State != booking.Done && r.State != booking.Canceled, c.left() <= 0:
+	case r.State != booking.Done && r.State != booking.Canceled, c.Left() <= 0:
 		return ErrNothingToRefund
-	case req.Amount > c.left():
+	case req.Amount > c.Left():
 		return ErrExceedsBalance
 	case r.Method == booking.VirtualAccount && req.Account == nil:
 		return ErrAccountRequired
 	}
 	return nil
-}
-
-// left returns the won of a paid reservation that are not refunded.
-func (c *change) left() int {
-	switch p := c.Payment; p.Status {
-	case toss.StatusDone, toss.StatusPartialCanceled:
-		return p.Balance - p.SettledOutside
-	case toss.StatusCanceled:
-		return 0
-	}
-	return c.r().Amount
 }
 
 // depositAccount returns the account if the payment is a deposit: the provider accepts an account for nothing else.
@@ -202,7 +191,7 @@ func (c *change) cancelPaid(intent *cancellation) (ended bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	left := c.left()
+	left := c.Left()
 	if intent.policy {
 		policy, err := postgres.RefundPolicyOf(c.ctx, c.tx, c.r().ID)
 		if err != nil {

@@ -31,7 +31,11 @@ func (c *Console) ReservationRecord(w http.ResponseWriter, r *http.Request) erro
 	if record, err = c.Backoffice.Complete(r.Context(), record, actor(r)); err != nil {
 		return err
 	}
-	answer, err := c.wireRecord(record, wire.Principal(r).MayOpen())
+	balance, err := c.Reserve.BalanceOf(r.Context(), record.Reservation)
+	if err != nil {
+		return err
+	}
+	answer, err := c.wireRecord(record, balance, wire.Principal(r).MayOpen())
 	if err != nil {
 		return err
 	}
@@ -90,7 +94,7 @@ func wireKeys(keys []booking.AccessKey) []wireKey {
 
 // wireRecord encodes a record. Instead of the key it carries the link that was sent, only while that opens doors, and only
 // for those who may open doors.
-func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
+func (c *Console) wireRecord(d backoffice.Record, balance reserve.Balance, withKey bool) (any, error) {
 	zone := d.Branch.Zone
 	room, _ := d.Branch.Room(d.RoomNo)
 	item := wireTimelineReservation(d.Reservation, zone)
@@ -120,6 +124,9 @@ func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 		Cleaned         *wireCleaned  `json:"cleaned"`
 
 		CashReceipt *wire.IssuedReceipt `json:"cashReceipt"`
+
+		Balance           int `json:"balance"`
+		ExtensionsBalance int `json:"extensionsBalance"`
 	}{
 		timelineReservation: item, Branch: d.Branch.Code, Machine: room.Machine, Email: wire.Nullable(d.Email), Note: wire.Nullable(d.Note),
 		CreatedBy: wire.Nullable(d.CreatedBy), OrderID: wire.Nullable(d.OrderID), CreatedAt: wire.Instant(d.CreatedAt), PaidAt: wire.Instant(d.PaidAt),
@@ -130,6 +137,8 @@ func (c *Console) wireRecord(d backoffice.Record, withKey bool) (any, error) {
 		Keys:            wireKeys(d.Keys),
 		Correctable:     d.State == booking.Done || d.State == booking.WaitingForDeposit,
 		History:         make([]wireHistory, 0, len(d.History)),
+
+		Balance: balance.Own, ExtensionsBalance: balance.Extensions,
 	}
 	if d.Method == booking.VirtualAccount {
 		record.CashReceipt = wire.Issued(d.Cash)

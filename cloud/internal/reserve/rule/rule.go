@@ -377,6 +377,17 @@ func (s Snapshot) keeps(p toss.Payment) bool {
 	return s.Payment.Retained > 0 && p.BalanceAmount <= s.Payment.Retained
 }
 
+// Left returns the won of a paid reservation that are not refunded.
+func (s Snapshot) Left() int {
+	switch p := s.Payment; p.Status {
+	case toss.StatusDone, toss.StatusPartialCanceled:
+		return p.Balance - p.SettledOutside
+	case toss.StatusCanceled:
+		return 0
+	}
+	return s.Reservation.Amount
+}
+
 // Owes reports whether the provider holds more of a canceled reservation than the refund policy left with the shop.
 func (s Snapshot) Owes(p toss.Payment) bool {
 	return s.Reservation.State == booking.Canceled && p.Held() > 0 && !s.keeps(p) && s.Payment.SettledOutside == 0

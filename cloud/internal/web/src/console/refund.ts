@@ -86,13 +86,16 @@ export function openPartRefund(reservation: string, method: string | null, refre
   });
 }
 
-/** Records money that was returned outside the provider; the reservation ends. */
-export function openOutside(reservation: string, amount: number, refresh: () => void): void {
+/** Records money that was returned outside the provider; the reservation ends, and the provider refunds its extensions. */
+export function openOutside(reservation: string, amount: number, refresh: () => void, extensions = 0): void {
   const key = newKey();
   byHand(refresh, {
     id: reservation,
     title: t("outside"),
-    text: t("outsideText", { amount: won(amount) }),
+    text: [
+      t("outsideText", { amount: won(amount) }),
+      extensions ? t("outsideExtensions", { amount: won(extensions) }) : "",
+    ].join(" "),
     how: t("outsideHow"),
     reference: t("outsideReference"),
     act: t("outsideDo"),

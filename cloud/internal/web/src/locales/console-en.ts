@@ -688,6 +688,8 @@ export const en: Texts = {
   cancelText: "Cancel the reservation of {name}? The time becomes free at once.",
   cancelDo: "Cancel reservation",
   canceled: "Cancelled.",
+  balance: "Left to give back",
+  balanceExtended: "{all} ({extension} of it for extensions)",
   refundTitle: "Cancel and refund",
   refundText: "Cancel the reservation of {name} and give back {amount}. The key stops working at once.",
   refundDo: "Cancel and refund",
@@ -1081,6 +1083,7 @@ export const en: Texts = {
   outside: "Refunded by hand",
   outsideText:
     "Records that {amount} was returned outside the provider. The reservation is canceled and the room is free.",
+  outsideExtensions: "The provider refunds the {amount} of the extensions separately. Do not return them by hand.",
   outsideHow: "How",
   outsideReference: "Evidence, such as the number of the transfer",
   outsideDo: "Record",

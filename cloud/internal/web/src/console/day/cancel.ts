@@ -12,7 +12,8 @@ import type { Record } from "./record";
 const reasons = ["guest-request", "mistake", "double-booking", "out-of-order", "misuse", "other"] as const;
 
 export function openCancel(data: Record, refresh: () => void): void {
-  const refunds = data.state === "DONE" && data.amount > 0 && data.method !== "관리자";
+  const returned = data.balance + data.extensionsBalance;
+  const refunds = data.state === "DONE" && returned > 0;
   dialog(t(refunds ? "refundTitle" : "cancelTitle"), (close) => {
     const [bank, number, holder] = [signal(""), signal(""), signal("")];
     const banks = data.needsRefundAccount ? bankChoices() : () => [];
@@ -44,7 +45,7 @@ export function openCancel(data: Record, refresh: () => void): void {
         "p",
         null,
         refunds
-          ? t("refundText", { name: data.name ?? "", amount: won(data.amount) })
+          ? t("refundText", { name: data.name ?? "", amount: won(returned) })
           : t(data.state === "CONFIRMING" ? "cancelUnclearText" : "cancelText", { name: data.name ?? "–" }),
       ),
       when(

@@ -111,6 +111,7 @@ function known(branch: Branch, data: Record): Child {
       t("amount"),
       data.amount || data.method ? [won(data.amount), data.method ? ` · ${methodText(data.method)}` : ""] : null,
     ],
+    [t("balance"), balance(data)],
     [t("note"), data.note],
     [t("createdBy"), data.createdBy],
     [t("orderId"), data.orderId && h("code", { class: "long" }, data.orderId)],
@@ -126,6 +127,14 @@ function known(branch: Branch, data: Record): Child {
     ],
     [t("cashReceipt"), data.cashReceipt && cashReceipt(data.cashReceipt)],
   ]);
+}
+
+/** The sum that a cancellation returns, if it is another one than the amount. */
+function balance(data: Record): Child {
+  const { amount, balance, extensionsBalance } = data;
+  if (data.state !== "DONE" || (!extensionsBalance && balance === amount)) return null;
+  const all = won(balance + extensionsBalance);
+  return extensionsBalance ? t("balanceExtended", { all, extension: won(extensionsBalance) }) : all;
 }
 
 /** The photo that a cleaner took after the stay. */
@@ -165,10 +174,10 @@ function actions(branch: Branch, data: Record, block: Block, refresh: () => void
       button(t("openRoomDoor"), () => openDoor(branch, "room", data.roomNo)),
     );
   }
-  if (data.state === "DONE" && data.amount > 0 && data.method !== "관리자" && mayChange())
+  if (data.state === "DONE" && data.balance > 0 && mayChange())
     list.push(
       button(t("partRefund"), () => openPartRefund(data.id, data.method, refresh)),
-      button(t("outside"), () => openOutside(data.id, data.amount, refresh)),
+      button(t("outside"), () => openOutside(data.id, data.balance, refresh, data.extensionsBalance)),
     );
   if (data.correctable) list.push(button(t("correctContact"), () => openContact(data, refresh)));
   if (data.cancelable)
