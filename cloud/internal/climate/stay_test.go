@@ -828,6 +828,24 @@ func TestExtensionBelongsToItsStay(t *testing.T) {
 	}
 }
 
+// While a stay is being canceled, its extension is still confirmed. Nothing is switched on for it.
+func TestExtensionOfACanceledStay(t *testing.T) {
+	t.Parallel()
+	s := simulate(t, 1, 2, 6)
+	start := simBegin.Add(time.Hour)
+	stay := s.stay(s.rooms[0], start, start.Add(time.Hour))
+	s.exec(`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, extends)
+		select branch_id, room_id, 'DONE', 'ADMIN', end_at, end_at + interval '30 minutes', tstzrange(end_at + interval '10 minutes', end_at + interval '40 minutes'), id
+		from reservation where id = $1`, stay.id)
+	s.exec(`update reservation set state = 'CANCELING' where id = $1`, stay.id)
+	for s.now.Before(start.Add(80 * time.Minute)) {
+		s.minute()
+		if s.rooms[0].on {
+			t.Fatalf("the unit is on %v after the start of the stay", s.now.Sub(start))
+		}
+	}
+}
+
 // A partner's booking of three days is stored as a reservation of five hours and extensions of five hours. Its stay has the times of
 // the whole, however long ago it began.
 func TestLongStayKeepsItsTimes(t *testing.T) {

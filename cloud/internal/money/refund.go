@@ -42,6 +42,11 @@ type Refund struct {
 	Part           bool      // the request to the provider names the amount
 	Taken          bool      // the provider has taken the amount off the balance for a bank transfer
 	Rest           bool      // the account also receives the rest of the canceled reservation
+
+	// How the extensions end when the refund is made: when the guest asked, if the refund policy applies to them, and the sealed account
+	// for their deposits, if it is not Account.
+	PolicyAt         time.Time
+	ExtensionAccount []byte
 }
 
 // The codes of refunds that wait for a second administrator, because of the account or because of the amount.

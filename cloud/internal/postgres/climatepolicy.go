@@ -202,7 +202,8 @@ func ReadClimate(ctx context.Context, tx pgx.Tx, now time.Time) (w ClimateWorld,
 	if w.Rooms, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ClimateRoom]); err != nil || len(w.Rooms) == 0 {
 		return w, ok, err
 	}
-	// A stay of a partner may have begun a month before its piece near now: its times are those of all its pieces.
+	// A stay of a partner may have begun a month before its piece near now: its times are those of all its pieces. While the refund of a
+	// stay is in progress its extensions are confirmed, but its key opens nothing.
 	rows, err = tx.Query(ctx, `
 		with near as materialized (
 			select distinct coalesce(r.extends, r.id) as id, r.room_id
@@ -210,7 +211,7 @@ func ReadClimate(ctx context.Context, tx pgx.Tx, now time.Time) (w ClimateWorld,
 			where r.state = 'DONE' and r.start_at > $1 and r.start_at < $2 and r.end_at > $3
 		)
 		select n.id, n.room_id, min(s.start_at), max(s.end_at), c.option_id
-		from near n cross join lateral (
+		from near n join reservation root on root.id = n.id and root.state || '' = 'DONE' cross join lateral (
 			select start_at, end_at, room_id, state from reservation where id = n.id
 			union all
 			select start_at, end_at, room_id, state from reservation where extends = n.id

@@ -32,7 +32,7 @@ var PersonalTables = []PersonalTable{
 		{Name: "account_holder", Erased: "null"}, {Name: "account_number", Erased: "null"}, {Name: "receipt_url", Erased: "null"},
 	}},
 	{Name: "refund", Reservation: "x.reservation_id", Finished: `state in ('COMPLETED', 'REFUSED')`, Columns: []PersonalColumn{
-		{Name: "reason", Erased: "''"}, {Name: "error_message", Erased: "null"}, {Name: "account", Erased: "null", Sealed: true},
+		{Name: "reason", Erased: "''"}, {Name: "error_message", Erased: "null"}, {Name: "account", Erased: "null", Sealed: true}, {Name: "extension_account", Erased: "null", Sealed: true},
 		{Name: "account_summary", Erased: "null"}, {Name: "settled_outside", Erased: "null"},
 		{Name: "outside_request", Erased: "null"},
 	}},

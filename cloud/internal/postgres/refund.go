@@ -20,10 +20,10 @@ var ErrNoRefund = errors.New("postgres: no such refund")
 func OpenRefund(ctx context.Context, tx pgx.Tx, f money.Refund) (int64, error) {
 	var id int64
 	err := tx.QueryRow(ctx, `
-		insert into refund (reservation_id, state, reason, amount, requested_by, account, key_revoked, revoked_key, idempotency_key, keeps_stay, part)
+		insert into refund (reservation_id, state, reason, amount, requested_by, account, key_revoked, revoked_key, idempotency_key, keeps_stay, part, policy_at, extension_account)
 		values ($1, 'REQUESTED', $2, $3, $4, $5, $6,
-		        (select coalesce(doorlock_key, blocked_key) from reservation where id = $1 and $6), $7, $8, $9) returning id`,
-		f.Reservation, f.Reason, f.Amount, f.By, f.Account, f.KeyRevoked, f.IdempotencyKey, f.KeepsStay, f.Part).Scan(&id)
+		        (select coalesce(doorlock_key, blocked_key) from reservation where id = $1 and $6), $7, $8, $9, $10, $11) returning id`,
+		f.Reservation, f.Reason, f.Amount, f.By, f.Account, f.KeyRevoked, f.IdempotencyKey, f.KeepsStay, f.Part, null(f.PolicyAt), f.ExtensionAccount).Scan(&id)
 	if err != nil || !f.KeepsStay {
 		return id, err
 	}
@@ -43,7 +43,7 @@ func RefundByID(ctx context.Context, q Querier, id int64) (money.Refund, error) 
 func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money.Refund, error) {
 	rows, err := q.Query(ctx, `
 		select id, reservation_id, state, reason, amount, requested_by, account, key_revoked or revoked_key is not null, idempotency_key, attempt, error_code, error_message, created_at, due_at, account_by,
-		       keeps_stay, part, outside_request, taken, rest
+		       keeps_stay, part, outside_request, taken, rest, policy_at, extension_account
 		from refund `+where, args...)
 	if err != nil {
 		return money.Refund{}, err
@@ -52,11 +52,11 @@ func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money
 		var (
 			f             money.Refund
 			code, message *string
-			due           *time.Time
+			due, policy   *time.Time
 			by            *string
 		)
-		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &f.KeyRevoked, &f.IdempotencyKey, &f.Attempt, &code, &message, &f.CreatedAt, &due, &by, &f.KeepsStay, &f.Part, &f.Outside, &f.Taken, &f.Rest)
-		f.ErrorCode, f.ErrorMessage, f.DueAt, f.AccountBy = value(code), value(message), value(due), value(by)
+		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &f.KeyRevoked, &f.IdempotencyKey, &f.Attempt, &code, &message, &f.CreatedAt, &due, &by, &f.KeepsStay, &f.Part, &f.Outside, &f.Taken, &f.Rest, &policy, &f.ExtensionAccount)
+		f.ErrorCode, f.ErrorMessage, f.DueAt, f.AccountBy, f.PolicyAt = value(code), value(message), value(due), value(by), value(policy)
 		return f, err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -66,10 +66,12 @@ func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money
 }
 
 // AdvanceRefund moves a refund to a state, with the provider's code and message if it was rejected. The provider has taken
-// the amount of a refund off the balance when the bank transfers it or rejects the transfer.
+// the amount of a refund off the balance when the bank transfers it or rejects the transfer. A closed refund ends no extension any more.
 func AdvanceRefund(ctx context.Context, tx pgx.Tx, id int64, to money.RefundState, code, message string) error {
 	_, err := tx.Exec(ctx, `
-		update refund set state = $2, error_code = $3, error_message = $4, taken = taken or $5, updated_at = clock_timestamp() where id = $1`,
+		update refund set state = $2, error_code = $3, error_message = $4, taken = taken or $5, updated_at = clock_timestamp(),
+		       extension_account = case when $2 not in ('COMPLETED', 'REFUSED') then extension_account end
+		where id = $1`,
 		id, to, null(code), null(message), money.Refund{State: to, ErrorCode: code}.AtBank())
 	return err
 }
@@ -165,7 +167,7 @@ func SettleRefundOutside(ctx context.Context, tx pgx.Tx, id booking.ReservationI
 		return err
 	}
 	_, err = tx.Exec(ctx, `
-		update refund set state = 'COMPLETED', amount = $2, settled_outside = $3, error_code = null, error_message = null,
+		update refund set state = 'COMPLETED', amount = $2, settled_outside = $3, error_code = null, error_message = null, extension_account = null,
 		       updated_at = clock_timestamp() where id = $1`, refund, won, detail)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ var SealedColumns = []SealedColumn{
 	{"message", "variables", "message"},
 	{"payment", "secret", "callback-secret"},
 	{"refund", "account", "refund-account"},
+	{"refund", "extension_account", "refund-account"},
 	{"cash_receipt", "number", "cash-receipt"},
 	{"access_key", "sealed", "door-key"},
 	{"reservation", "replaced_account", "refund-account"},

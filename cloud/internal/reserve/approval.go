@@ -63,8 +63,8 @@ func lastDigits(number string) string {
 
 // noteAccount records the masked account of a refund. If the account needs approval, the refund is not sent and waits is
 // true.
-func (c *change) noteAccount(refund int64, to *toss.RefundAccount, by account.Principal) (waits bool, err error) {
-	if to == nil || !by.Administrator() {
+func (c *change) noteAccount(refund int64, to *toss.RefundAccount, by string) (waits bool, err error) {
+	if to == nil || !byStaff(by) {
 		return false, nil
 	}
 	if err := postgres.NoteRefundAccount(c.ctx, c.tx, refund, masked(to)); err != nil {
@@ -76,9 +76,12 @@ func (c *change) noteAccount(refund int64, to *toss.RefundAccount, by account.Pr
 	return true, c.awaitApproval(refund, by, money.ApprovalRequired)
 }
 
+// byStaff reports whether an actor is an administrator or a token, neither the guest nor the service.
+func byStaff(actor string) bool { return actor != "customer" && !strings.HasPrefix(actor, "system:") }
+
 // awaitApproval holds a refund back until another administrator approves it. code is one of money.
-func (c *change) awaitApproval(refund int64, by account.Principal, code string) error {
-	if err := postgres.AwaitApproval(c.ctx, c.tx, refund, by.Actor(), nil); err != nil {
+func (c *change) awaitApproval(refund int64, by, code string) error {
+	if err := postgres.AwaitApproval(c.ctx, c.tx, refund, by, nil); err != nil {
 		return err
 	}
 	return postgres.AdvanceRefund(c.ctx, c.tx, refund, money.RefundFailed, code, "다른 관리자의 승인이 필요합니다.")
@@ -90,7 +93,7 @@ func (c *change) awaitOutside(f *money.Refund, req OutsideRequest) (id int64, er
 	if f != nil {
 		id = f.ID
 	} else if id, err = c.startPart(req.Amount, req.Reason, req.By.Actor(), nil); err == nil {
-		err = c.awaitApproval(id, req.By, money.AmountApprovalRequired)
+		err = c.awaitApproval(id, req.By.Actor(), money.AmountApprovalRequired)
 	}
 	if err != nil {
 		return 0, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -20,12 +21,12 @@ type cancellation struct {
 	by      string // customer, admin:<login id>, system:<reason>
 	reason  string
 	account *toss.RefundAccount
-	policy  bool              // the branch's refund policy applies
-	keeps   int               // won that the policy leaves with the shop
-	soon    bool              // the queue sends the refund, because no caller does
-	unclear bool              // a purchase whose outcome is unknown may be ended: see endUnclear
-	admin   account.Principal // names the account; zero: the guest does
-	forced  bool              // no caller can name an account or try again later: the reservation ends now, and its money follows
+	policy  bool      // the branch's refund policy applies
+	asked   time.Time // when the guest asked, which the policy goes by; zero: now
+	keeps   int       // won that the policy leaves with the shop
+	soon    bool      // the queue sends the refund, because no caller does
+	unclear bool      // a purchase whose outcome is unknown may be ended: see endUnclear
+	forced  bool      // no caller can name an account or try again later: the reservation ends now, and its money follows
 }
 
 // CancelRequest is a customer's request to cancel a payment.
@@ -109,7 +110,7 @@ func (s *Service) AdminCancel(ctx context.Context, req AdminCancelRequest) error
 }
 
 func (s *Service) adminCancel(ctx context.Context, req AdminCancelRequest, lookedUp bool) error {
-	intent := cancellation{by: req.By.Actor(), reason: "관리자 취소", account: req.Account, unclear: lookedUp, admin: req.By}
+	intent := cancellation{by: req.By.Actor(), reason: "관리자 취소", account: req.Account, unclear: lookedUp}
 	return s.cancel(ctx, req.ID, intent, func(c *change) error {
 		r := c.r()
 		if r.State == booking.Expired || r.State == booking.Released || (r.State == booking.Hold && !r.Occupies(c.now)) {
@@ -174,7 +175,7 @@ func (c *change) noteCancelAccount(refund *money.Refund, intent cancellation) (w
 	if c.Payment, err = postgres.PaymentOf(c.ctx, c.tx, c.r().ID); err != nil {
 		return false, err
 	}
-	return c.noteAccount(refund.ID, intent.account, intent.admin)
+	return c.noteAccount(refund.ID, intent.account, intent.by)
 }
 
 // cancel decides under the row's lock how to cancel the reservation, then sends the refund if there is one. The functions
@@ -269,6 +270,9 @@ func (c *change) execute(intent cancellation) (refunding bool, err error) {
 	case rule.End:
 		return false, c.end(0)
 	case rule.Refund:
+		if err := c.checkFollowing(intent); err != nil {
+			return false, err
+		}
 		return true, c.startRefund(intent)
 	case rule.Join:
 		return true, nil

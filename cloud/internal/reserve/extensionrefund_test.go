@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
@@ -106,5 +107,81 @@ func TestMessagesOfCanceledExtension(t *testing.T) {
 				t.Errorf("%d messages about its cancellation", n)
 			}
 		})
+	}
+}
+
+// The provider declines the refund of an extended stay, so the stay is as before, extension included. The next cancellation ends both.
+func TestRefusedRefundOfExtendedStay(t *testing.T) {
+	t.Parallel()
+	for _, by := range []string{"guest", "staff"} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			g := s.guest(t, sandbox.MethodCard)
+			end := g.end().Add(time.Hour)
+			extension := g.hold(t, s, end)
+			s.pay(t, g.Buyer, extension, sandbox.MethodCard)
+			id := s.wantState(t, extension.OrderID, "DONE")
+			cancel := func(status int, exception string) {
+				s.answer(t, g.Buyer, "/payment/cancel", cancelBody(g.id), status, exception)
+			}
+			if by == "staff" {
+				b := s.buyer()
+				if err := b.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
+					t.Fatal(err)
+				}
+				cancel = func(status int, _ string) {
+					reply, err := b.Do(s.ctx, http.MethodDelete, fmt.Sprintf("/admin/reservation/%d?bookingStatus=paid", g.id), nil)
+					if err != nil || reply.HTTP != status {
+						t.Fatal(err, reply.Raw)
+					}
+				}
+			} else if err := g.Login(s.ctx, g.wish.Mobile); err != nil {
+				t.Fatal(err)
+			}
+			s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "NOT_CANCELABLE_PAYMENT", Times: 1})
+			cancel(400, "PaymentFailedException")
+			s.wantState(t, g.order.OrderID, "DONE")
+			s.wantState(t, extension.OrderID, "DONE")
+			if key := s.key(t, g.id); key != g.key {
+				t.Errorf("key %s, was %s", key, g.key)
+			}
+			g.wantEnd(t, s, end)
+			if n := s.count(t, `select count(*) from refund where reservation_id = $1`, id); n != 0 {
+				t.Errorf("%d refunds of the extension", n)
+			}
+			cancel(200, "")
+			s.wantState(t, g.order.OrderID, "CANCELED")
+			s.await(t, extension.OrderID, "CANCELED")
+			s.refundsDone(t, id)
+		})
+	}
+}
+
+// While the refund of a stay has no answer, its extension keeps its time. When the refund is made at last, the extension ends as the guest
+// asked: by the share of the policy at the request, to the account of the request.
+func TestExtensionEndsWithTheRefund(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore":60,"percent":50}]`)
+	g, extension := s.extendedByDeposit(t, sandbox.MethodCard)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 500, Times: -1})
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Times: -1})
+	s.answer(t, g.Buyer, "/payment/cancel", refundAccount(cancelBody(g.id)), 503, "PaymentPendingException")
+	s.wantState(t, g.order.OrderID, "CANCELING")
+	s.wantState(t, extension.OrderID, "DONE")
+	if s.key(t, g.id) != "" {
+		t.Error("the key lives")
+	}
+	s.Clock.Advance(g.end().Add(-40 * time.Minute).Sub(s.Clock.Now())) // the policy gives nothing for the extension any more
+	s.Sandbox.ClearFaults()
+	id := s.await(t, extension.OrderID, "CANCELED")
+	s.wantState(t, g.order.OrderID, "CANCELED")
+	s.refundsDone(t, id)
+	if p := s.Sandbox.Payments(extension.OrderID)[0]; p.BalanceAmount != extension.Amount-extension.Amount/2 {
+		t.Errorf("the shop keeps %d of %d won of the extension, want one half", p.BalanceAmount, extension.Amount)
+	}
+	if n := s.count(t, `select count(*) from refund where extension_account is not null and $1`, true); n != 0 {
+		t.Errorf("%d closed refunds keep an account", n)
 	}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // startRefund records the intent to refund a payment, or to close an account, and revokes the key. The slot stays occupied
-// until the provider confirms the refund.
+// until the provider confirms the refund. The extensions end only then (see endFollowing), because the provider may decline it.
 func (c *change) startRefund(cancel cancellation) error {
 	r := c.r()
 	refund := money.Refund{
@@ -46,6 +46,12 @@ func (c *change) startRefund(cancel cancellation) error {
 			return err
 		}
 	}
+	if cancel.policy {
+		refund.PolicyAt = cmp.Or(cancel.asked, c.now)
+	}
+	if err := c.keepAccount(&refund, cancel.account); err != nil {
+		return err
+	}
 	if _, err := postgres.OpenRefund(c.ctx, c.tx, refund); err != nil {
 		return err
 	}
@@ -59,10 +65,7 @@ func (c *change) startRefund(cancel cancellation) error {
 	if err := c.settleAt(at); err != nil {
 		return err
 	}
-	if err := c.entry("cancel.requested", refund.Amount, "", map[string]any{"by": cancel.by}); err != nil {
-		return err
-	}
-	return c.endExtensions(cancel)
+	return c.entry("cancel.requested", refund.Amount, "", map[string]any{"by": cancel.by})
 }
 
 // startLateRefund refunds money that arrived for a reservation that has ended, or closes its account. Without the payer's
@@ -271,6 +274,11 @@ func (c *change) declined(step rule.Step, p toss.Payment, why *PaymentRefused) (
 		if f.Taken {
 			won = f.Amount
 		}
+		if c.r().State == booking.Canceling { // the reservation does not continue
+			if err := c.endFollowing(); err != nil {
+				return nil, err
+			}
+		}
 		return why, c.failRefund(f.ID, won, why.Code, why.Message)
 	case rule.ReturnDeposit:
 		return ErrAccountRequired, c.returnDeposit(p, why)
@@ -310,6 +318,9 @@ func (c *change) refundRefused(why *PaymentRefused) error {
 // returnDeposit handles a deposit that arrived while its account was being closed, when the stay can no longer be used. The
 // reservation ends, and the refund waits for the guest's account.
 func (c *change) returnDeposit(p toss.Payment, why *PaymentRefused) error {
+	if err := c.endFollowing(); err != nil {
+		return err
+	}
 	if err := c.refundRefused(why); err != nil {
 		return err
 	}
@@ -347,7 +358,10 @@ func (c *change) refunded(p toss.Payment) error {
 	if err := c.notifyGuest(c.withoutKey(), notify.DepositOverdue, nil); err != nil {
 		return err
 	}
-	return c.unblock()
+	if err := c.unblock(); err != nil {
+		return err
+	}
+	return c.endFollowing()
 }
 
 // refundedNow returns the won that a refund returned: the provider's last cancellation, or 0 for an account without a
@@ -487,12 +501,12 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 		if err := c.entry("cancel.retried", f.Amount, "", map[string]any{"by": req.By.Actor()}); err != nil {
 			return err
 		}
-		if waits, err = c.noteAccount(f.ID, req.Account, req.By); err != nil {
+		if waits, err = c.noteAccount(f.ID, req.Account, req.By.Actor()); err != nil {
 			return err
 		}
 		// Another account does not replace the approval of an amount.
 		if !waits && f.KeepsStay && f.HeldBack() && c.above(c.r().Amount-c.Left()+f.Amount) {
-			if waits, err = true, c.awaitApproval(f.ID, req.By, money.AmountApprovalRequired); err != nil {
+			if waits, err = true, c.awaitApproval(f.ID, req.By.Actor(), money.AmountApprovalRequired); err != nil {
 				return err
 			}
 		}

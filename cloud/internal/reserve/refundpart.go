@@ -2,6 +2,7 @@ package reserve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -94,9 +95,9 @@ func (c *change) openPart(req PartRequest) (RefundResult, error) {
 	if err != nil {
 		return RefundResult{}, err
 	}
-	waits, err := c.noteAccount(id, c.depositAccount(req.Account), req.By)
+	waits, err := c.noteAccount(id, c.depositAccount(req.Account), req.By.Actor())
 	if err == nil && !waits && c.above(c.r().Amount-c.Left()+req.Amount) {
-		waits, err = true, c.awaitApproval(id, req.By, money.AmountApprovalRequired)
+		waits, err = true, c.awaitApproval(id, req.By.Actor(), money.AmountApprovalRequired)
 	}
 	return RefundResult{ID: id, Amount: req.Amount, Balance: c.Left() - req.Amount, Waits: waits}, err
 }
@@ -197,7 +198,7 @@ func (c *change) cancelPaid(intent *cancellation) (ended bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		intent.keeps = left - policy.Refund(left, c.r().Start, c.now)
+		intent.keeps = left - policy.Refund(left, c.r().Start, cmp.Or(intent.asked, c.now))
 	}
 	won := left - intent.keeps
 	switch {
@@ -265,7 +266,7 @@ func (c *change) payPartAndRest(part money.Refund, intent cancellation) error {
 	switch {
 	case to == nil || !part.AtBank():
 		return nil
-	case part.State == money.RefundPending && intent.admin.Administrator() && c.approval(to):
+	case part.State == money.RefundPending && byStaff(intent.by) && c.approval(to):
 		return nil // another administrator cannot approve it yet
 	}
 	sealed, err := c.sealAccount(to)

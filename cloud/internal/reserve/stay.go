@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -77,6 +78,63 @@ func (c *change) endExtensions(intent cancellation) error {
 	return c.endEach(following, intent)
 }
 
+// endFollowing ends the extensions that follow the reservation, which ends now: as its cancellation asked, by the refund that is in
+// progress, otherwise in full.
+func (c *change) endFollowing() error {
+	f := c.Refund
+	if c.r().State != booking.Canceling || f == nil {
+		return c.endExtensions(cancellation{by: rule.ByStay, reason: "예약 취소", forced: true})
+	}
+	sealed := f.Account
+	if sealed == nil {
+		sealed = f.ExtensionAccount
+	}
+	account, err := c.openAccount(sealed)
+	if err != nil {
+		return err
+	}
+	return c.endExtensions(cancellation{by: f.By, reason: f.Reason, account: account, policy: !f.PolicyAt.IsZero(), asked: f.PolicyAt, forced: true})
+}
+
+// checkFollowing returns ErrRefundOpen if a refund of an extension that ends with the reservation has no answer yet.
+func (c *change) checkFollowing(intent cancellation) error {
+	if intent.forced {
+		return nil
+	}
+	following, err := c.following()
+	for _, e := range following {
+		if err != nil {
+			break
+		}
+		if e.State != booking.Done || e.Method == booking.VirtualAccount && intent.account == nil {
+			continue
+		}
+		var f *money.Refund
+		if f, err = currentRefund(c.ctx, c.tx, e.ID); err == nil && f != nil && f.State == money.RefundRequested {
+			err = ErrRefundOpen
+		}
+	}
+	return err
+}
+
+// keepAccount stores the account of a cancellation with its refund for the extensions that a deposit has paid, unless the refund goes to
+// that account itself.
+func (c *change) keepAccount(refund *money.Refund, to *toss.RefundAccount) error {
+	if to == nil || refund.Account != nil {
+		return nil
+	}
+	following, err := c.following()
+	if err != nil || !slices.ContainsFunc(following, paidByDeposit) {
+		return err
+	}
+	refund.ExtensionAccount, err = c.sealAccount(to)
+	return err
+}
+
+func paidByDeposit(r booking.Reservation) bool {
+	return r.State == booking.Done && r.Method == booking.VirtualAccount
+}
+
 // following locks and returns the live extensions after the reservation, which end with it.
 func (c *change) following() ([]booking.Reservation, error) {
 	r := c.r()
@@ -106,7 +164,7 @@ func (c *change) endExtension(intent cancellation) error {
 	default:
 		return nil
 	}
-	if r.State == booking.Done && r.Method == booking.VirtualAccount && intent.account == nil {
+	if paidByDeposit(r) && intent.account == nil {
 		return c.endWithoutAccount(intent.by)
 	}
 	intent.soon, intent.keeps = true, 0 // the refund policy applies to each payment by its own start
@@ -141,10 +199,5 @@ func (c *change) endWithoutAccount(by string) error {
 // needsAccount reports whether a cancellation of the reservation has to name an account for the deposit of an extension.
 func (c *change) needsAccount() (bool, error) {
 	extensions, err := postgres.LockExtensions(c.ctx, c.tx, c.r().ID)
-	for _, e := range extensions {
-		if e.State == booking.Done && e.Method == booking.VirtualAccount {
-			return true, err
-		}
-	}
-	return false, err
+	return slices.ContainsFunc(extensions, paidByDeposit), err
 }

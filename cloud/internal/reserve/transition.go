@@ -328,7 +328,7 @@ func (c *change) end(returned int) error {
 	if err := c.unblock(); err != nil {
 		return err
 	}
-	return c.endExtensions(cancellation{by: rule.ByStay, reason: "예약 취소", forced: true})
+	return c.endFollowing()
 }
 
 // returned returns the won that the provider has refunded or is refunding; 0 for an account without a deposit.
@@ -417,7 +417,7 @@ func (c *change) late(p toss.Payment) error {
 	if err := c.unblock(); err != nil {
 		return err
 	}
-	if err := c.endExtensions(cancellation{by: rule.ByStay, reason: "예약 취소", forced: true}); err != nil {
+	if err := c.endFollowing(); err != nil {
 		return err
 	}
 	by := c.LateBy(c.now)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,8 +57,14 @@ func (w *world) endDuring(stay *row, r *rand.Rand, wg *sync.WaitGroup) {
 	if mine.IntN(2) == 0 {
 		return
 	}
+	decline := rand.New(rand.NewPCG(mine.Uint64(), 4)).IntN(3) == 0
 	wg.Go(func() {
 		time.Sleep(upTo(mine, 12*time.Minute))
+		if decline { // the provider declines the refund of a stay that may have a paid extension
+			if err := w.box.SetFault(sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "REFUND_REJECTED"}); err != nil {
+				panic(err)
+			}
+		}
 		w.end(stay, []string{"customer", "admin:kim"}[mine.IntN(2)], mine)
 	})
 }
@@ -148,7 +155,7 @@ func (w *world) awaitState(r *row, state booking.State) bool {
 }
 
 // checkStays checks at the end of a run that a stay and its changes agree: no extension is confirmed without the stay before it, no
-// stay that was exchanged is confirmed, and no reservation ended without a reason of its own.
+// stay that was exchanged is confirmed, no reservation ended without a reason of its own, and no extension ended with a stay that remains.
 func (w *world) checkStays() {
 	exchanged := map[booking.ReservationID]int{}
 	for _, r := range w.rows.list {
@@ -174,6 +181,9 @@ func (w *world) checkStays() {
 		if r.State == booking.Canceled && r.told("confirmed") && !w.endedBy(r) {
 			w.violation("S3: %s is CANCELED, and nobody has asked for that", r.OrderID)
 		}
+		if of := w.rows.byID(r.Extends); of != nil && of.State == booking.Done && r.State == booking.Canceled && r.told("confirmed") && !w.endedAlone(r) {
+			w.violation("S5: %s is CANCELED, although %s is DONE", r.OrderID, of.OrderID)
+		}
 	}
 }
 
@@ -188,6 +198,11 @@ func (w *world) follows(e, root *row) bool {
 		}
 	}
 	return false
+}
+
+// endedAlone reports whether an extension, or one before it, has been asked to end, not only the stay that it extends.
+func (w *world) endedAlone(r *row) bool {
+	return slices.ContainsFunc(w.rows.list, func(e *row) bool { return e.Extends == r.Extends && !e.Start.After(r.Start) && w.ends[e.OrderID] })
 }
 
 // endedBy reports whether a guest, an administrator, the bank or the provider's dashboard has ended a reservation, the stay that it

@@ -37,7 +37,7 @@ func TestModelMatchesService(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"hold": b.hold, "confirm": b.confirm, "settle": b.settle, "settle due": b.settleDue, "cancel": b.cancel,
 			"callback": b.callback, "retry refund": b.retryRefund, "refund part": b.refundPart, "extend": b.extend, "exchange": b.exchange, "cancel with a part at the bank": b.cancelWithPart,
-			"policy": b.policy, "cancel by policy": b.cancelByPolicy, "time passes": b.pass, "": b.compare,
+			"policy": b.policy, "cancel by policy": b.cancelByPolicy, "cancel an extended stay": b.cancelExtended, "time passes": b.pass, "": b.compare,
 		})
 	})
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
@@ -27,15 +29,41 @@ func (b *both) extend(t *rapid.T) {
 func (b *both) exchange(t *rapid.T) {
 	old := b.confirmedStay(t)
 	start := time.Date(2026, 11, 21, 17+rapid.IntRange(0, 1).Draw(t, "hour"), 0, 0, 0, time.UTC)
-	var account []byte
+	var sealed []byte
 	if old.Method == booking.VirtualAccount || b.rows.extendedByDeposit(old) {
 		plain, err := json.Marshal(refundAccount)
 		if err != nil {
 			t.Fatal(err)
 		}
-		account = b.Keys.Seal("refund-account", plain)
+		sealed = b.Keys.Seal("refund-account", plain)
 	}
-	b.change(t, booking.Reservation{Room: b.room, Interval: booking.Interval{Start: start, End: start.Add(time.Hour)}, Replaces: old.ID}, old, exchangePrice, account)
+	b.change(t, booking.Reservation{Room: b.room, Interval: booking.Interval{Start: start, End: start.Add(time.Hour)}, Replaces: old.ID}, old, exchangePrice, sealed)
+}
+
+// cancelExtended cancels a stay with a paid extension, of which the provider declines the refund, or loses it, before it makes it.
+func (b *both) cancelExtended(t *rapid.T) {
+	root := b.confirmedStay(t)
+	if !slices.ContainsFunc(b.rows.extensions(root.ID), func(e *row) bool { return e.State == booking.Done }) {
+		t.Skip("it has no paid extension")
+	}
+	p := func(status string, balance int) reply {
+		p := map[string]any{"paymentKey": root.payment.PaymentKey, "orderId": root.OrderID, "status": status, "totalAmount": root.Amount,
+			"balanceAmount": balance, "method": string(root.Method), "approvedAt": root.PaidAt.Format(time.RFC3339)}
+		if root.Method == booking.VirtualAccount {
+			p["virtualAccount"] = map[string]any{"accountNumber": "1", "bankCode": "20", "refundStatus": "COMPLETED"}
+		}
+		return reply{payment: p}
+	}
+	held, done := p(root.payment.Status, root.payment.Balance), p(toss.StatusCanceled, 0)
+	b.script.cancel, b.script.look = rapid.SampledFrom([]reply{done, {}, {status: 403, code: "NOT_CANCELABLE_PAYMENT"}}).Draw(t, "cancel"), held
+	by := account.Principal{LoginType: booking.LoginMobile, LoginID: root.Mobile}
+	err := b.Cancel(t.Context(), reserve.CancelRequest{ID: b.ids[root.OrderID], By: by, Reason: "x", Account: refundAccount})
+	sameVerdict(t, "cancel an extended stay", err, b.model.cancel(t.Context(), root, "customer", true))
+	b.compare(t)
+	b.pass(t)
+	b.script.cancel, b.script.look = rapid.SampledFrom([]reply{done, {status: 403, code: "NOT_CANCELABLE_PAYMENT"}}).Draw(t, "cancel again"), held
+	sameVerdict(t, "settle", b.Settle(t.Context(), b.ids[root.OrderID]), b.model.settle(t.Context(), root))
+	b.compare(t)
 }
 
 // confirmedStay returns one of the latest stays, after its payment if it is held.

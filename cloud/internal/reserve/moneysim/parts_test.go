@@ -1,6 +1,7 @@
 package moneysim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -118,7 +119,7 @@ func (r *row) partPending() bool {
 func (t *modelService) cancelPaid(r *row, c *intent, now time.Time) (ended bool, err error) {
 	part, left := r.refund, r.left()
 	if c.policy {
-		c.keeps = left - r.policy.Refund(left, r.Start, now)
+		c.keeps = left - r.policy.Refund(left, r.Start, cmp.Or(c.at, now))
 	}
 	won := left - c.keeps
 	deposit := r.Method == booking.VirtualAccount

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -17,11 +18,12 @@ import (
 type intent struct {
 	by       string
 	account  bool
-	soon     bool // the queue sends the refund
-	forced   bool // the reservation ends now, and its money follows
-	lookedUp bool // a purchase whose outcome is unknown may be ended
-	policy   bool // the refund policy applies
-	keeps    int  // won that it leaves with the shop
+	soon     bool      // the queue sends the refund
+	forced   bool      // the reservation ends now, and its money follows
+	lookedUp bool      // a purchase whose outcome is unknown may be ended
+	policy   bool      // the refund policy applies
+	at       time.Time // when the guest asked; zero: now
+	keeps    int       // won that it leaves with the shop
 }
 
 func (t *modelService) startRefund(r *row, c intent, now time.Time) {
@@ -46,8 +48,8 @@ func (t *modelService) startRefund(r *row, c intent, now time.Time) {
 		at = now
 	}
 	r.scheduleCheck(at)
+	r.asked = intent{by: c.by, account: c.account && slices.ContainsFunc(t.following(r), byDeposit), policy: c.policy, at: cmp.Or(c.at, now), forced: true}
 	t.changed(r, "refund "+c.by)
-	t.endExtensions(r, c, now)
 }
 
 // cancel models a cancellation by the customer (by is "customer") or by an administrator.

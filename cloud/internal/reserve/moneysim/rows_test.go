@@ -24,6 +24,7 @@ type row struct {
 	keys    int    // number of keys ever created
 	blocked string // the key while it is blocked; DoorlockKey is empty then
 	revoked string // the key that the open refund revoked
+	asked   intent // the cancellation whose refund is open, as it ends the extensions
 
 	order         money.Order
 	extended      bool
@@ -403,7 +404,7 @@ func (r *row) reopenRefund(account bool) {
 	f := r.refund
 	f.State, f.ErrorCode = money.RefundRequested, ""
 	if account {
-		f.Account = sealed(true)
+		f.Account, r.asked.account = sealed(true), true
 	}
 	f.IdempotencyKey += "-again"
 	f.Attempt = 1

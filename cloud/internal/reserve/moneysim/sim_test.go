@@ -255,7 +255,8 @@ var simulation = seeds.Simulation{
 	Covered: []string{"DONE", "CANCELED", "crashes", "callbacks", "paid back", "refuse", "reverse", "restore", "arrive", "refunded", "refund system:overdue",
 		"left", "abandoned", "registered again", "canceled in the dashboard", "returned in part", "settled outside", "late", "late system:too-late",
 		"late system:abandoned", "lapse", "parts returned", "not returned", "canceled with a part at the bank", "rest",
-		"rephrased", "extended", "refund system:stay", "exchanged", "refund system:exchange", "shares returned", "canceled without a refund", "kept"},
+		"rephrased", "extended", "refund system:stay", "exchanged", "refund system:exchange", "shares returned", "canceled without a refund", "kept",
+		"restored with an extension"},
 	Rare: 400,
 	Cost: 4,
 }

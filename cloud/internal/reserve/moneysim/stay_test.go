@@ -86,8 +86,10 @@ func (t *rows) following(r *row) (list []*row) {
 
 // extendedByDeposit reports whether a deposit has paid an extension of the reservation.
 func (t *rows) extendedByDeposit(r *row) bool {
-	return slices.ContainsFunc(t.extensions(r.ID), func(e *row) bool { return e.State == booking.Done && e.Method == booking.VirtualAccount })
+	return slices.ContainsFunc(t.extensions(r.ID), byDeposit)
 }
+
+func byDeposit(r *row) bool { return r.State == booking.Done && r.Method == booking.VirtualAccount }
 
 // extensionRefunds reports whether a refund of an extension is on its way, so that the reservation cannot be canceled now.
 func (t *rows) extensionRefunds(r *row, c intent) bool {
@@ -130,11 +132,20 @@ func (t *modelService) extend(root *row, longer time.Duration, order string, won
 
 // end cancels a reservation, and the extensions that follow it.
 func (t *modelService) end(r *row, won int, now time.Time) {
+	c := r.ending()
 	r.markCanceled()
 	if r.Extends == 0 || won > 0 { // without a refund the stay of an extension is as before
 		r.sent("canceled")
 	}
-	t.endExtensions(r, byStay, now)
+	t.endExtensions(r, c, now)
+}
+
+// ending returns how the extensions of a reservation end with it: as its cancellation asked, otherwise in full.
+func (r *row) ending() intent {
+	if r.State != booking.Canceling {
+		return byStay
+	}
+	return r.asked
 }
 
 func (t *modelService) endExtensions(r *row, c intent, now time.Time) {

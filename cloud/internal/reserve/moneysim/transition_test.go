@@ -3,6 +3,7 @@ package moneysim
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -115,8 +116,10 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		}
 		t.bank(r, before, a, now)
 		if overdue {
+			c := r.ending()
 			r.markCanceled()
 			r.sent("canceled")
+			t.endExtensions(r, c, now)
 			break
 		}
 		t.end(r, won, now)
@@ -128,6 +131,9 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		t.partRefused(r, before, a, now)
 		return a.declined
 	case rule.Restore:
+		if slices.ContainsFunc(t.following(r), func(e *row) bool { return e.State == booking.Done }) {
+			t.changed(r, "restored with an extension")
+		}
 		r.restoreKey()
 		r.payment.Retained = 0
 		r.advanceRefund(money.RefundRefused, a.declined.Code)
@@ -151,6 +157,9 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 		return errors.Join(err, a.declined)
 	case rule.Fail:
 		r.restate(p.Held())
+		if r.State == booking.Canceling {
+			t.endExtensions(r, r.ending(), now)
+		}
 		r.failRefund(a.declined.Code)
 		return a.declined
 	case rule.ForeignReturn:
@@ -176,8 +185,9 @@ func (t *modelService) confirmed(r *row, p toss.Payment) error {
 }
 
 func (t *modelService) late(r *row, before rule.Snapshot, p toss.Payment, now time.Time) error {
+	c := r.ending()
 	r.markCanceled()
-	t.endExtensions(r, byStay, now)
+	t.endExtensions(r, c, now)
 	won := p.BalanceAmount
 	if p.Status == toss.StatusWaitingForDeposit {
 		won = 0
