@@ -14,6 +14,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
@@ -357,5 +358,17 @@ func TestCommonPasswordsAreRejected(t *testing.T) {
 		if err := d.SetPassword(t.Context(), "weak2", good, "cli:test"); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
+	}
+}
+
+// TestRolesOfTheSettings: the settings name the roles without this package.
+func TestRolesOfTheSettings(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, role := range account.Roles {
+		names = append(names, string(role))
+	}
+	if !slices.Equal(names, config.Roles) {
+		t.Errorf("the settings have the roles %v, want %v", config.Roles, names)
 	}
 }

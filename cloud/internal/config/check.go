@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +37,7 @@ func (s Settings) Check() error {
 	s.validateKeys(problem)
 	s.validateArchive(problem)
 	s.validateProviders(problem)
+	s.validateRoles(problem)
 	s.validateMode(problem)
 	return errors.Join(problems...)
 }
@@ -246,11 +249,52 @@ func (s Settings) validateProviders(problem report) {
 	if s.Toss.URL == "http://"+Reachable(s.Sandbox.Addr) && strings.HasPrefix(s.Toss.WidgetSecretKey.Reveal(), "live_") {
 		problem("YEOLDA_TOSS_URL", "is required with a live key; the sandbox takes no live payments")
 	}
+	s.validateTossKeys(problem)
 	needed(s.Messages.SolapiAPISecret.Set(), "YEOLDA_SOLAPI_API_SECRET", "YEOLDA_SOLAPI_API_KEY")
 	needed(s.Messages.SolapiSender != "", "YEOLDA_SOLAPI_SENDER", "YEOLDA_SOLAPI_API_KEY")
 	if s.Partner.URL != Off {
 		needed(s.Partner.ID != "", "YEOLDA_PARTNER_ID", "YEOLDA_PARTNER_URL")
 		needed(s.Partner.Secrets.Set(), "YEOLDA_PARTNER_SECRET", "YEOLDA_PARTNER_URL")
+	}
+}
+
+// kindOfTossKey splits a key of the payment provider into its mode and its kind. A key of another form has neither.
+var kindOfTossKey = regexp.MustCompile(`^(test|live)_(g?[cs]k)_`)
+
+// validateTossKeys rejects keys that were exchanged for each other, and test keys beside live ones.
+func (s Settings) validateTossKeys(problem report) {
+	mode, demo := "", []string{demoTossWidgetSecretKey, demoTossAPISecretKey, demoTossClientKey}
+	for _, key := range []struct{ variable, kind, value string }{
+		{"YEOLDA_TOSS_WIDGET_SECRET_KEY", "gsk", s.Toss.WidgetSecretKey.Reveal()},
+		{"YEOLDA_TOSS_API_SECRET_KEY", "sk", s.Toss.APISecretKey.Reveal()},
+		{"YEOLDA_TOSS_CLIENT_KEY", "gck", s.Toss.ClientKey},
+	} {
+		found := kindOfTossKey.FindStringSubmatch(key.value)
+		if found == nil || slices.Contains(demo, key.value) {
+			continue
+		}
+		if found[2] != key.kind {
+			problem(key.variable, "is a key of another kind, %s instead of %s", found[2], key.kind)
+		}
+		if mode = cmp.Or(mode, found[1]); found[1] != mode {
+			problem(key.variable, "is a %s key beside a %s key", found[1], mode)
+		}
+	}
+}
+
+// TestPayments reports whether the payment provider takes payments that move no money.
+func (s Settings) TestPayments() bool {
+	return strings.HasSuffix(s.Toss.URL, "tosspayments.com") && strings.HasPrefix(s.Toss.WidgetSecretKey.Reveal(), "test_")
+}
+
+// Roles are the roles of administrators.
+var Roles = []string{"hq", "manager", "viewer", "front-desk", "accountant", "cleaner"}
+
+func (s Settings) validateRoles(problem report) {
+	for _, role := range s.HTTP.SecondFactor {
+		if !slices.Contains(Roles, role) {
+			problem("YEOLDA_SECOND_FACTOR_ROLES", "%q is no role; the roles are %s", role, strings.Join(Roles, ", "))
+		}
 	}
 }
 

@@ -372,6 +372,10 @@ func TestCheckNamesEveryProblem(t *testing.T) {
 		{[]string{"--encryption-key=short", "--grant-key=c2hvcnQ="}, []string{"YEOLDA_ENCRYPTION_KEY", "YEOLDA_GRANT_KEY"}},
 		{[]string{"--toss-url=https://api.tosspayments.com"}, []string{"YEOLDA_TOSS_WIDGET_SECRET_KEY", "YEOLDA_TOSS_API_SECRET_KEY", "YEOLDA_TOSS_CLIENT_KEY"}},
 		{[]string{"--toss-widget-secret-key=live_gsk_x"}, []string{"YEOLDA_TOSS_URL"}},
+		{[]string{"--toss-widget-secret-key=test_sk_x", "--toss-api-secret-key=test_gsk_x"}, []string{"YEOLDA_TOSS_API_SECRET_KEY", "YEOLDA_TOSS_WIDGET_SECRET_KEY"}},
+		{append(own(), "--toss-url=https://api.tosspayments.com", "--toss-widget-secret-key=live_gsk_x", "--toss-api-secret-key=test_sk_x", "--toss-client-key=live_gck_x"), []string{"YEOLDA_TOSS_API_SECRET_KEY"}},
+		{[]string{"--second-factor-roles=hq, manager"}, nil},
+		{[]string{"--second-factor-roles=hq,headquarters"}, []string{"YEOLDA_SECOND_FACTOR_ROLES"}},
 		{[]string{"--solapi-api-key=K"}, []string{"YEOLDA_SOLAPI_API_SECRET", "YEOLDA_SOLAPI_SENDER"}},
 		{[]string{"--partner-url=https://partner.example"}, []string{"YEOLDA_PARTNER_ID", "YEOLDA_PARTNER_SECRET"}},
 		{[]string{"--agent-release-keys=abc"}, []string{"YEOLDA_AGENT_RELEASE_KEYS"}},
@@ -521,7 +525,9 @@ func TestUnknownVariables(t *testing.T) {
 	t.Setenv("YEOLDA_HTTP_ADR", "x")
 	t.Setenv("YEOLDA_ENCRYPTION_KEY_FILE", "x")
 	t.Setenv("YEOLDA_SIM_ADDR", "x")
-	if diff := cmp.Diff([]string{"YEOLDA_HTTP_ADR"}, config.UnknownVariables()); diff != "" {
+	t.Setenv("YEOLDA_AGENT_USERNAME", "x")
+	t.Setenv("YEOLDA_AGENT_RELEASE_KEY", "x") // without s
+	if diff := cmp.Diff([]string{"YEOLDA_AGENT_RELEASE_KEY", "YEOLDA_HTTP_ADR"}, config.UnknownVariables()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -51,6 +51,7 @@ func (s Settings) Effective() Settings {
 		s.fillDemo()
 	}
 	s.HTTP.PublicURL = strings.TrimRight(s.HTTP.PublicURL, "/")
+	s.HTTP.SecondFactor = list(strings.Join(s.HTTP.SecondFactor, ","))
 	s.Messages.SolapiURL = orText(s.Messages.SolapiURL, SolapiURL)
 	s.Partner.URL = orText(s.Partner.URL, Off)
 	for _, secret := range s.demoSecrets() {

@@ -27,7 +27,9 @@ func IgnoreEmpty() {
 }
 
 // elsewhere lists variables of the other programs and of single commands, which are often set in the same environment.
-var elsewhere = []string{"YEOLDA_DISCORD_BOT_TOKEN", "YEOLDA_SIM_", "YEOLDA_SANDBOX_", "YEOLDA_AGENT_", "YEOLDA_BRANCH", "YEOLDA_GRANT_PUBLIC_KEYS", "YEOLDA_PG_BIN", "YEOLDA_TEST_"}
+var elsewhere = []string{"YEOLDA_DISCORD_BOT_TOKEN", "YEOLDA_SIM_", "YEOLDA_SANDBOX_", "YEOLDA_BRANCH",
+	"YEOLDA_AGENT_CREDENTIALS", "YEOLDA_AGENT_HEALTH", "YEOLDA_AGENT_KEY", "YEOLDA_AGENT_PASSWORD", "YEOLDA_AGENT_PROGRAM", "YEOLDA_AGENT_SETTINGS",
+	"YEOLDA_AGENT_TRIAL", "YEOLDA_AGENT_UPDATE", "YEOLDA_AGENT_USERNAME", "YEOLDA_GRANT_PUBLIC_KEYS", "YEOLDA_PG_BIN", "YEOLDA_TEST_"}
 
 // UnknownVariables returns variables of the environment that begin with the prefix but are not settings.
 func UnknownVariables() []string {

@@ -99,7 +99,7 @@ func maskPassword(variable, text string) string {
 	u, err := url.Parse(text)
 	switch {
 	case strings.Contains(text, "password="), // a connection string, or the query of a URL
-		err != nil && strings.HasPrefix(variable, "YEOLDA_DATABASE_"):
+		err != nil && (strings.HasPrefix(variable, "YEOLDA_DATABASE_") || strings.Contains(text, "@")):
 		return "***"
 	case err == nil && u.User != nil:
 		return u.Redacted()

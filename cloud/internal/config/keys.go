@@ -22,7 +22,7 @@ func (s Secrets) Keyring() (*seal.Keyring, error) {
 	return seal.ParseKeys(s.EncryptionKey.Reveal())
 }
 
-// GrantKeys returns the keys of door grants. The first one signs; agents accept all of them.
+// GrantKeys returns the keys of door grants. The first one signs. Agents accept those that were set when they were enrolled.
 func (s Settings) GrantKeys() ([]ed25519.PrivateKey, error) {
 	var keys []ed25519.PrivateKey
 	for i, text := range list(s.Secrets.GrantKey.Reveal()) {

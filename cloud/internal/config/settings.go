@@ -118,7 +118,7 @@ const (
 type Secrets struct {
 	Mode          string `env:"YEOLDA_MODE" default:"production" enum:"demo,production" help:"demo: missing settings fall back to the sandbox and to demo secrets; production: a missing setting is an error (demo, production)."`
 	EncryptionKey Secret `env:"YEOLDA_ENCRYPTION_KEY" placeholder:"BASE64" help:"Key of secrets at rest: 32 bytes, base64; several with commas to rotate, the first one seals."`
-	GrantKey      Secret `env:"YEOLDA_GRANT_KEY" placeholder:"BASE64" help:"Ed25519 seed that signs door grants: 32 bytes, base64; several with commas to rotate, the first one signs."`
+	GrantKey      Secret `env:"YEOLDA_GRANT_KEY" placeholder:"BASE64" help:"Ed25519 seed that signs door grants: 32 bytes, base64. Agents trust the one with which they were enrolled; rotate it with yeolda agent keys rotate."`
 }
 
 // Times are durations; the defaults are those of docs/specification.md, Limits.

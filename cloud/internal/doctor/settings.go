@@ -32,6 +32,9 @@ func (d *exam) examineSettings() {
 	default:
 		d.ok("secrets", "no demo secret is in force")
 	}
+	if d.production() && d.settings.TestPayments() {
+		d.fail("payments", "the keys of the payment provider are test keys: rooms are sold and no money is taken", "set the live keys before customers use the service")
+	}
 	if d.production() && !d.settings.Log.AuditHeadURL.Set() {
 		d.warn("audit", "no head of the audit log leaves this machine by the hour", "set YEOLDA_AUDIT_HEAD_URL to a receiver on another machine, see deploy/README.md, Evidence")
 	}
