@@ -2556,6 +2556,8 @@ type RoomProfiles struct {
 
 // RoomRequest defines model for RoomRequest.
 type RoomRequest struct {
+	// Create The room is new: a number that exists is refused with 409.
+	Create  *bool   `json:"create,omitempty"`
 	Grade   *string `json:"grade,omitempty"`
 	Machine *string `json:"machine,omitempty"`
 	Min10   *int    `json:"min10,omitempty"`

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "b30f36697c5e490c39de739592767e7ef6fefb681dd1f37ebb2e18533c7efaaf"
+const Contract = "f84c2639c7aff964185474ecbb514aba585d3fa31de74e51f80226e4b3b50bf2"

@@ -293,6 +293,9 @@ func TestConsoleSettings(t *testing.T) {
 			t.Errorf("price rules: %+v", prices)
 		}
 		p.press("룸 추가")
+		p.fill("룸 번호", "1")
+		p.press("저장")
+		p.see("이미 있는 룸 번호입니다")
 		p.fill("룸 번호", "7")
 		p.fill("기기", "새 베드")
 		p.choose("등급", "Gold")

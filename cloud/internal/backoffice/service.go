@@ -7,6 +7,7 @@ package backoffice
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,6 +31,7 @@ var (
 	ErrNoQuarantine  = postgres.ErrNoQuarantine
 	ErrChanged       = postgres.ErrChanged
 	ErrRoomUsed      = postgres.ErrRoomUsed
+	ErrRoomExists    = errors.New("backoffice: a room has this number")
 	ErrBranchExists  = postgres.ErrBranchExists
 )
 

@@ -75,6 +75,20 @@ func TestTurnover(t *testing.T) {
 	hold(-70*time.Minute, time.Hour).OK(t)
 }
 
+// TestRoomIsAdded: a request that adds a room does not change the room that has the number already.
+func TestRoomIsAdded(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	hq := s.Admin(t, "hq", "hq-demo")
+	body := map[string]any{"create": true, "machine": "새 침대", "min60": 1000}
+	says(t, "a room on sale", hq.Put("/v2/admin/branches/gangnam/rooms/1", body), reply{409, "SettingConflictException", "이미 있는 룸 번호입니다."})
+	if n := count(t, s, `select count(*) from room where machine = '새 침대' and $1`); n != 0 {
+		t.Error("the room was changed")
+	}
+	hq.Put("/v2/admin/branches/gangnam/rooms/77", body).OK(t)
+	says(t, "again", hq.Put("/v2/admin/branches/gangnam/rooms/77", body), reply{409, "SettingConflictException", "이미 있는 룸 번호입니다."})
+}
+
 // TestRoomKeepsAbsentFields: a change of one field of a room leaves the others as they are, also those that another request
 // changes at the same moment; null removes a price.
 func TestRoomKeepsAbsentFields(t *testing.T) {

@@ -148,6 +148,7 @@ var table = []row{
 	{reserve.ErrUnknownOrder, 404, typeNotFound, "해당 주문을 찾을 수 없습니다."},
 	{account.ErrNoHistory, 404, typeNotFound, "예약 내역이 없습니다."},
 	{backoffice.ErrChanged, 409, typeConflict, "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."},
+	{backoffice.ErrRoomExists, 409, typeConflict, "이미 있는 룸 번호입니다."},
 	{backoffice.ErrRoomUsed, 409, typeConflict, "사용 중이거나 예약된 적이 있는 룸은 삭제할 수 없습니다."},
 	{alert.ErrNoAlert, 404, typeNotFound, "해당 알림을 찾을 수 없습니다."},
 	{backoffice.ErrNoListing, 404, typeNotFound, "해당 채널을 찾을 수 없습니다."},

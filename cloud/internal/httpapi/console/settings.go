@@ -339,7 +339,7 @@ func pathRoom(r *http.Request) (int, error) {
 }
 
 // ChangeRoom is PUT /v2/admin/branches/{branch}/rooms/{room}: machine, grade, prices, turnover and whether the room has a lock.
-// An absent field of an existing room is unchanged. A new number adds a room, disabled.
+// An absent field of an existing room is unchanged. A new number adds a room, disabled; create refuses any other.
 func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -349,8 +349,9 @@ func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	old, _ := branch.Room(no)
+	old, exists := branch.Room(no)
 	body := struct {
+		Create  bool           `json:"create"`
 		Machine *string        `json:"machine"`
 		Grade   *booking.Grade `json:"grade"`
 		Min10   *int           `json:"min10"`
@@ -360,11 +361,14 @@ func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
 
 		TurnoverMinutes *int `json:"turnoverMinutes"` // nil: unchanged
 	}{
-		&old.Machine, &old.Grade, clone(old.Price.Min10), clone(old.Price.Min30), clone(old.Price.Min60),
+		false, &old.Machine, &old.Grade, clone(old.Price.Min10), clone(old.Price.Min30), clone(old.Price.Min60),
 		old.Lock == booking.LockNone, nil,
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
+	}
+	if body.Create && exists {
+		return backoffice.ErrRoomExists
 	}
 	room := booking.Room{No: no, Price: booking.Price{Min10: body.Min10, Min30: body.Min30, Min60: body.Min60}}
 	if room.Machine, err = wire.OptionalText("machine", body.Machine, booking.MaxMachine); err != nil {

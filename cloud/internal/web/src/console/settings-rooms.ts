@@ -133,6 +133,7 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
           min60: priceIn(t("min60"), prices.min60.peek()),
           turnoverMinutes: wholeIn(t("turnover"), turnover.peek()),
           noLock: noLock.peek(),
+          create: !room,
         });
         toast(t(room ? "saved" : "roomAdded"));
         await refresh();

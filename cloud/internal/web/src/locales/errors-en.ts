@@ -69,6 +69,7 @@ export const errors: Record<string, string> = {
     "A room that is in use or has had reservations cannot be deleted.",
   "해당 알림을 찾을 수 없습니다.": "This alert does not exist.",
   "해당 채널을 찾을 수 없습니다.": "This channel does not exist.",
+  "이미 있는 룸 번호입니다.": "A room has this number already.",
   "이미 있는 지점 코드입니다.": "This branch code is already in use.",
   "이미 등록된 채널입니다.": "This channel is already registered.",
   "해당 차이를 찾을 수 없습니다.": "This difference does not exist.",
