@@ -254,3 +254,24 @@ func TestConsoleDraftOfAnOldContact(t *testing.T) {
 		t.Errorf("the record shows another number than the one that the colleague entered: %s", got)
 	}
 }
+
+// TestConsoleContactsOfTwo: an administrator edits the list of alert contacts that a colleague has changed since. Saving it would delete the
+// person whom the colleague has added.
+func TestConsoleContactsOfTwo(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, nil)
+	p := console(t, s, "hq", "hq-demo")
+	p.open("/console/alerts")
+	p.press("사람 추가")
+	p.fill("이름", "주간")
+	p.fill("번호·메일·주소", "010-1111-2222")
+	const put = `fetch("/api/v2/admin/alert-contacts", { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ alertContacts: [
+		{ name: "야간", channel: "sms", to: "010-3333-4444", kinds: null, hours: null, escalateAfterMinutes: 0 }] }) }).then((answer) => answer.ok)`
+	if !value[bool](p, put) {
+		t.Fatal("the colleague could not save")
+	}
+	p.press("연락처 저장")
+	p.see("다른 관리자가 연락처를 바꿨어요")
+	p.open("/console/alerts")
+	p.wait("the contact of the colleague", `[...document.querySelectorAll("fieldset input")].some((i) => i.value === "야간")`)
+}

@@ -6,7 +6,8 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { type Readable, type Signal, signal } from "../core/signal";
 import { alertKinds, kindName } from "./alerts";
-import { keptAttempt, typedRows } from "./draft";
+import { edited, keptAttempt, typedRows } from "./draft";
+import { FieldError } from "./numbers";
 import { button, fetched, field, input, section, select, toast } from "./parts";
 import { type Branch, mayChange } from "./session";
 import type { Settings } from "./settings";
@@ -79,7 +80,7 @@ const contactOf = ({ name, channel, to, from, until, wait, kinds }: Typed): Cont
 /** Edits the list of contacts of a branch, or of the headquarters. It keeps what was typed until it is saved. */
 function editor(of: string, contacts: readonly Contact[], save: (contacts: Contact[]) => Promise<unknown>): Child {
   const rows = signal(contacts.map(draftOf));
-  const { run, view } = keptAttempt(`contacts-${of}`, { rows: typedRows(rows, typedOf, draft) });
+  const { run, view } = keptAttempt(`contacts-${of}`, { rows: edited(typedRows(rows, typedOf, draft)) });
   const store = async () => {
     if (await run(() => save(rows.peek().map((d) => contactOf(typedOf(d)))))) toast(t("saved"));
   };
@@ -147,23 +148,38 @@ function row(d: Draft, remove: () => void): HTMLElement {
   );
 }
 
+/** Rejects a save over a list that another administrator has changed since it was read: a contact would be lost. */
+function unchanged(now: readonly Contact[], read: readonly Contact[]): void {
+  if (JSON.stringify(now) !== JSON.stringify(read)) throw new FieldError(t("contactsNewer"));
+}
+
 /** The contacts of a branch, in its settings. */
 export function contactsPart(branch: Branch, data: Readable<Settings>, refresh: () => Promise<void>): Child {
   const path = `/v2/admin/branches/${branch.branch}/settings`;
-  return editor(branch.branch, data.peek().alertContacts, async (alertContacts) => {
+  let read = data.peek().alertContacts;
+  return editor(branch.branch, read, async (alertContacts) => {
     const { rooms: _, channels: __, ...now } = await api.get<Settings>(path);
+    unchanged(now.alertContacts, read);
     await api.put(path, { ...now, alertContacts });
     await refresh();
+    read = data.peek().alertContacts;
   });
 }
 
 /** The contacts of the headquarters. */
 export function ownContacts(): Child {
-  const source = resource(() => api.get<{ alertContacts: Contact[] }>("/v2/admin/alert-contacts"));
+  const path = "/v2/admin/alert-contacts";
+  const fetchList = async () => (await api.get<{ alertContacts: Contact[] }>(path)).alertContacts;
+  const source = resource(fetchList);
   return section(
     t("contactsTitle"),
-    fetched(source, (data) =>
-      editor("", data.peek().alertContacts, (alertContacts) => api.put("/v2/admin/alert-contacts", { alertContacts })),
-    ),
+    fetched(source, (data) => {
+      let read = data.peek();
+      return editor("", read, async (alertContacts) => {
+        unchanged(await fetchList(), read);
+        await api.put(path, { alertContacts });
+        read = await fetchList();
+      });
+    }),
   );
 }

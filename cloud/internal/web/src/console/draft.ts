@@ -50,8 +50,8 @@ export const typedRows = <R, V>(rows: Signal<R[]>, plain: (row: R) => V, row: (v
  * A field that begins with a stored value. The draft holds it only if it is edited, and ends when another administrator has changed the
  * stored value: it would put the earlier one back.
  */
-export function edited(shown: Signal<string>): Typed {
-  const stored = shown.peek();
+export function edited(shown: Typed): Typed {
+  const stored = untracked(shown);
   return Object.assign(() => (shown() === stored ? "" : JSON.stringify([stored, shown()])), {
     set: (text: string) => {
       const [from, to] = text ? (JSON.parse(text) as [string, string]) : [stored, stored];

@@ -97,6 +97,7 @@ export const en: Texts = {
   by_code: "one-time code",
   leftAt: "Left",
   saveContacts: "Save contacts",
+  contactsNewer: "Another administrator changed the contacts. Load the page again and repeat your change.",
   contactsTitle: "Contacts for alerts",
   contactsDefault: "None. The headquarters receive alerts by mail.",
   addContact: "Add a contact",
