@@ -585,12 +585,18 @@ func (p *prefixed) Write(text []byte) (int, error) {
 // Ports that systems assign to connections only exceptionally: Linux begins at 32768.
 const firstPort, lastPort = 12000, 32000
 
+// given are the ports that this process has used: a program of another stack may be stopped for a while, and needs its port again.
+var given sync.Map
+
 // FreeAddresses returns n different addresses on loopback on which no process listens. A port that the system chose could be
 // the local port of another program's connection by the time it is used.
 func FreeAddresses(ctx context.Context, n int) ([]string, error) {
 	addresses := make([]string, 0, n)
 	for len(addresses) < n {
 		port := firstPort + rand.IntN(lastPort-firstPort) //nolint:gosec // no secret
+		if _, again := given.LoadOrStore(port, true); again {
+			continue
+		}
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
