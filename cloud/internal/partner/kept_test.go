@@ -469,3 +469,44 @@ func TestStaffMovedInTime(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedChangeChangesNothing: staff give the guest of a partner's interface another hour, or another room. A change that is refused,
+// because its time is taken, makes the next one forget neither, and is refused again when it is repeated, whatever staff have done since.
+func TestRefusedChangeChangesNothing(t *testing.T) {
+	t.Parallel()
+	s, c := leading(t)
+	at := s.start(3)
+	send := func(want, seq, room int, start time.Duration, phone string) {
+		t.Helper()
+		status, answer := s.event(t, map[string]any{
+			"type": "booking.updated", "externalId": "A", "listingId": fmt.Sprintf("gangnam-%d", room), "seq": seq,
+			"start": at.Add(start), "end": at.Add(start + time.Hour), "customer": map[string]string{"name": "박손님", "phone": phone},
+		})
+		if status != want {
+			t.Errorf("update %d: %d %v, want %d", seq, status, answer, want)
+		}
+	}
+	is := func(want string) {
+		t.Helper()
+		if got := c.rows(t, at); got != want {
+			t.Errorf("the stay is %s, want %s", got, want)
+		}
+	}
+	for _, room := range []int{1, 2} {
+		if _, err := s.buyer().Buy(s.ctx, s.wish(room, 6, sandbox.MethodCard)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(http.StatusOK, 1, 2, 0, "01055556666")
+	id, _ := c.stay(t, "true")
+	c.change(t, id, "2", at, at.Add(2*time.Hour))
+	send(http.StatusConflict, 2, 2, 3*time.Hour, "01055556666")
+	send(http.StatusOK, 3, 2, 0, "01055557777")
+	is("DONE room 2 0-120")
+	c.change(t, id, "3", at, at.Add(2*time.Hour))
+	send(http.StatusConflict, 4, 1, 3*time.Hour, "01055557777")
+	c.change(t, id, "3", at, at.Add(90*time.Minute))
+	send(http.StatusConflict, 4, 1, 3*time.Hour, "01055557777")
+	send(http.StatusOK, 5, 2, 0, "01055558888")
+	is("DONE room 3 0-90")
+}

@@ -219,6 +219,15 @@ func CountMissed(ctx context.Context, q Querier, listing int, seen, missed []str
 	return err
 }
 
+// SettlePartnerBooking ends the conflict of the booking of a stay, and reports whether there was one. A booking of a partner that was refused
+// is in none: a repeated event gets the same answer.
+func SettlePartnerBooking(ctx context.Context, tx pgx.Tx, id booking.ReservationID) (bool, error) {
+	tag, err := tx.Exec(ctx, `
+		update partner_booking b set status = 'CONFIRMED' from channel_listing l
+		where b.reservation_id = $1 and b.status = 'CONFLICT' and l.id = b.listing_id and l.channel = 'ical'`, id)
+	return tag.RowsAffected() == 1, err
+}
+
 // PartnerReservation is a partner's booking to insert into the calendar.
 type PartnerReservation struct {
 	Branch booking.BranchID

@@ -2,7 +2,6 @@ package reserve
 
 import (
 	"context"
-	"errors"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
@@ -58,18 +57,10 @@ func (c *change) resolveConflict(room booking.Room, times booking.Interval, by, 
 // settleConflict records that staff have agreed on another room or time with the guest of a stay in conflict. The partner's booking moves it
 // again only if it changes.
 func (c *change) settleConflict() error {
-	b, err := postgres.PartnerBookingOf(c.ctx, c.tx, c.r().ID)
-	if errors.Is(err, postgres.ErrNoPartnerBooking) {
-		return nil
-	}
-	if err != nil || b.Status != PartnerConflict {
+	if settled, err := postgres.SettlePartnerBooking(c.ctx, c.tx, c.r().ID); err != nil || !settled {
 		return err
 	}
-	if err := c.alertConflict(false); err != nil {
-		return err
-	}
-	b.Status = PartnerConfirmed
-	return postgres.SavePartnerBooking(c.ctx, c.tx, b, c.now)
+	return c.alertConflict(false)
 }
 
 // notifyResolved sends the guest of a resolved conflict the key.

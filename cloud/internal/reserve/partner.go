@@ -162,7 +162,7 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 		if present, ok := branch.Room(current.RoomNo); ok {
 			room = present // staff may have moved the stay
 		}
-		if before.Status == PartnerConfirmed {
+		if before.Status == PartnerConfirmed || !b.Sold { // a change that was refused changed nothing
 			times = changed(current.Stay(), before.Interval, known.Interval)
 		}
 	}
@@ -204,14 +204,14 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 		(waits || !now.Before(current.Start) || current.Room == room.ID && (room.ID != listed.ID || current.Stay().Overlaps(times))):
 		// The part that it has of its new time stays occupied; a guest who is inside keeps the key, and so does one whom staff have
 		// moved to another room than the partner's, or who waits for a quarantine of its own.
-		return c.keepInConflict(known, before.Interval, b.Sold)
+		return c.keepInConflict(known, before, b.Sold)
 	case free:
 		if err := s.endPartner(ctx, tx, known.Reservation, now); err != nil { // a resolved conflict
 			return err
 		}
 		return s.insertPartner(ctx, tx, known, b, room, times, booking.Done, now)
 	case !b.Sold:
-		return c.keepInConflict(known, before.Interval, b.Sold)
+		return c.keepInConflict(known, before, b.Sold)
 	}
 	// The partner has sold this time, so the stored booking is outdated. Staff see the new one beside the conflicting one.
 	known.Status = PartnerConflict
@@ -222,14 +222,14 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 }
 
 // keepInConflict leaves the stay of a booking as it is. If the partner has sold what it reports, staff are alerted; otherwise the partner
-// rejects the change, so its booking has the times before.
-func (c *change) keepInConflict(known *postgres.PartnerBooking, before booking.Interval, sold bool) error {
+// rejects the change, so its booking has the room and the times before.
+func (c *change) keepInConflict(known *postgres.PartnerBooking, before postgres.PartnerBooking, sold bool) error {
 	known.Status = PartnerConflict
 	if sold {
 		return c.alertConflict(true)
 	}
 	if c.r().State == booking.Done {
-		known.Interval = before
+		known.Listing, known.Interval = before.Listing, before.Interval
 	}
 	return nil
 }
