@@ -87,7 +87,7 @@ func AgentStates(ctx context.Context, q Querier, usernames []string) (map[string
 func UpcomingReservations(ctx context.Context, q Querier, rooms []booking.RoomID, now time.Time) (map[booking.RoomID]int, error) {
 	rows, err := q.Query(ctx, `
 		select room_id, count(*) from reservation
-		where room_id = any($1) and end_at > $2 and `+liveStates+` and (state <> 'HOLD' or expires_at > $2)
+		where room_id = any($1) and end_at > $2 and `+liveStates+` and (state <> 'HOLD' or expires_at > $2) and not `+withheld+`
 		group by room_id`, rooms, now)
 	if err != nil {
 		return nil, err

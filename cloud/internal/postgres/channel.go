@@ -278,11 +278,11 @@ type Block struct {
 	Attempt int // including the current one
 }
 
-// blocking returns the predicate of reservations r whose time a listing l must not sell, quarantines included. Bookings of the
+// blocking returns the predicate of reservations r whose time a listing l must not sell, quarantines and withheld time included. Bookings of the
 // same partner are excluded. now is an expression.
 func blocking(now string) string {
 	return `r.room_id = l.room_id and l.enabled and l.channel = 'gateway'
-	and (r.state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') or r.state = 'HOLD' and r.quarantine_of is not null and r.expires_at > ` + now + `)
+	and (r.state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') or r.state = 'HOLD' and (r.quarantine_of is not null or r.source = 'PARTNER') and r.expires_at > ` + now + `)
 	and not (r.source = 'PARTNER' and r.created_by = l.partner)`
 }
 

@@ -44,10 +44,10 @@ func CanceledDuring(ctx context.Context, q Querier, branch booking.BranchID, spa
 		order by m.no, r.start_at, r.id`, branch, span.Start, span.End)
 }
 
-// Upcoming returns the live reservations of branches that have not ended, by start, without quarantines.
+// Upcoming returns the live reservations of branches that have not ended, by start, without quarantines and withheld time.
 func Upcoming(ctx context.Context, q Querier, now time.Time, branches ...booking.BranchID) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
 		where r.branch_id = any($1) and r.end_at > $2 and r.`+liveStates+` and (r.state <> 'HOLD' or r.expires_at > $2)
-		  and r.quarantine_of is null
+		  and r.quarantine_of is null and not r.`+withheld+`
 		order by r.start_at, m.no`, branches, now)
 }

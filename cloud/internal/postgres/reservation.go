@@ -194,7 +194,7 @@ func ConflictAt(ctx context.Context, q Querier, p Place, except ...booking.Reser
 	err := q.QueryRow(ctx, `
 		select not enabled, exists (
 			select from reservation where room_id = $1 and not id = any($5) and occupied && `+needed+`
-			  and state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING'))
+			  and (state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') or `+withheld+`))
 		from room m where id = $1`, p.args(except)...).Scan(&o.Disabled, &o.Confirmed)
 	return o, err
 }
@@ -305,11 +305,11 @@ func SetContact(ctx context.Context, tx pgx.Tx, r booking.Reservation) error {
 }
 
 // Blocking returns the live reservations of a room that have not ended, soonest first. They prevent the room from being
-// disabled. A quarantine does not.
+// disabled. Quarantines and withheld time do not.
 func Blocking(ctx context.Context, q Querier, room booking.RoomID, now time.Time) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
 		where r.room_id = $1 and r.end_at > $2 and r.`+liveStates+` and (r.state <> 'HOLD' or r.expires_at > $2)
-		  and r.quarantine_of is null
+		  and r.quarantine_of is null and not r.`+withheld+`
 		order by r.start_at, r.id`, room, now)
 }
 

@@ -2,6 +2,9 @@ package reserve
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
@@ -9,7 +12,90 @@ import (
 )
 
 // A booking in conflict is one that a partner has sold although its time was taken (see placePartner). Staff give its guest a free room or
-// time, which makes it a stay with a key, or drop it, because they have found another way with the guest or the partner.
+// time, which makes it a stay with a key, or drop it, because they have found another way with the guest or the partner. Until then the part
+// of its time that is free is withheld: the partner has sold it, and it may be what the guest gets.
+
+// beginConflict alerts staff to a booking that a partner has sold although a part of its time is taken, and withholds the rest. st is the
+// booking's stay as far as it is known.
+func (c *change) beginConflict(st stay, room booking.Room, times booking.Interval, partner string) error {
+	if err := c.withhold(st, room, times, partner); err != nil {
+		return err
+	}
+	return c.conflictAlert(postgres.OpenAlert)
+}
+
+// endConflict ends the alert, and returns the withheld time.
+func (c *change) endConflict() error {
+	extensions, err := postgres.LockExtensions(c.ctx, c.tx, c.r().ID)
+	if err != nil {
+		return err
+	}
+	if err := c.returnWithheld(stay{extensions: extensions}); err != nil {
+		return err
+	}
+	return c.conflictAlert(postgres.EndAlert)
+}
+
+func (c *change) conflictAlert(set func(ctx context.Context, q postgres.Querier, kind, branch, subject string, at time.Time) error) error {
+	branch, err := postgres.BranchOf(c.ctx, c.tx, c.r().Branch)
+	if err != nil {
+		return err
+	}
+	return set(c.ctx, c.tx, "discrepancy", branch.Code, fmt.Sprintf("reservation:%d", c.r().ID), c.now)
+}
+
+// withhold keeps the free part of a booking's time from being sold. Time that becomes free later follows when the partner reports the booking
+// again.
+func (c *change) withhold(st stay, room booking.Room, times booking.Interval, partner string) error {
+	if longest := times.Start.Add(maxPartnerLength); times.End.After(longest) {
+		times.End = longest
+	}
+	held := st.withheld(c.now)
+	free, err := postgres.FreeParts(c.ctx, c.tx, postgres.Place{Room: room.ID, Interval: times}, room.Margin(), ids(held)...)
+	if err != nil {
+		return err
+	}
+	var parts []booking.Interval
+	for _, part := range free {
+		part.Start = part.Start.Add(-room.Margin()) // which an extension does not occupy
+		parts = append(parts, pieces(part)...)
+	}
+	parts = slices.DeleteFunc(parts, func(part booking.Interval) bool { return !c.now.Before(part.End) })
+	if slices.EqualFunc(parts, held, func(part booking.Interval, r booking.Reservation) bool {
+		return r.Room == room.ID && r.Interval.Equal(part)
+	}) {
+		return nil
+	}
+	if err := c.returnWithheld(st); err != nil {
+		return err
+	}
+	added, err := postgres.Withhold(c.ctx, c.tx, c.r(), partner, room.ID, parts)
+	if err != nil {
+		return err
+	}
+	for _, id := range added {
+		if err := c.blockTime(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *change) returnWithheld(st stay) error {
+	for _, held := range st.withheld(c.now) {
+		if err := c.on(held).giveUp(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withheld returns the holds that keep time of a partner's booking from being sold, in order of time.
+func (s stay) withheld(now time.Time) []booking.Reservation {
+	return slices.DeleteFunc(slices.Clone(s.extensions), func(r booking.Reservation) bool {
+		return r.State != booking.Hold || r.Source != booking.Partner || !r.Occupies(now)
+	})
+}
 
 // resolveConflict makes a booking in conflict a stay in a free room at a time. If that is the time that its record shows, the whole time of
 // the booking is meant, of which the record has the first part.
@@ -26,6 +112,9 @@ func (c *change) resolveConflict(room booking.Room, times booking.Interval, by, 
 			return err
 		}
 	}
+	if err := c.endConflict(); err != nil {
+		return err
+	}
 	place := postgres.Place{Room: room.ID, Interval: times}
 	if err := postgres.ExpireHolds(c.ctx, c.tx, place, 0, c.now); err != nil {
 		return err
@@ -36,9 +125,6 @@ func (c *change) resolveConflict(room booking.Room, times booking.Interval, by, 
 	}
 	if !free {
 		return c.conflict(c.ctx, c.tx, place, r.ID)
-	}
-	if err := c.alertConflict(false); err != nil {
-		return err
 	}
 	if err := postgres.ConfirmConflict(c.ctx, c.tx, r.ID, c.newKey()); err != nil {
 		return err
@@ -60,7 +146,7 @@ func (c *change) settleConflict() error {
 	if settled, err := postgres.SettlePartnerBooking(c.ctx, c.tx, c.r().ID); err != nil || !settled {
 		return err
 	}
-	return c.alertConflict(false)
+	return c.endConflict()
 }
 
 // notifyResolved sends the guest of a resolved conflict the key.
@@ -92,7 +178,7 @@ func (s *Service) dropConflict(ctx context.Context, req AdminCancelRequest) erro
 		if err := postgres.SavePartnerBooking(c.ctx, c.tx, b, c.now); err != nil {
 			return err
 		}
-		if err := c.alertConflict(false); err != nil {
+		if err := c.endConflict(); err != nil {
 			return err
 		}
 		if err := postgres.MarkCanceled(c.ctx, c.tx, req.ID, c.now); err != nil {

@@ -191,8 +191,10 @@ func (c *change) giveUp() error {
 	r := c.r()
 	switch {
 	case r.State == booking.Hold:
-		_, err := postgres.SetState(c.ctx, c.tx, r.ID, booking.Hold, booking.Released)
-		return err
+		if _, err := postgres.SetState(c.ctx, c.tx, r.ID, booking.Hold, booking.Released); err != nil || r.Source != booking.Partner {
+			return err
+		}
+		return c.unblock() // withheld time; other holds are not reported to the partner channels
 	case r.State == booking.Confirming && r.Source == booking.Customer:
 		if err := postgres.AbandonOrder(c.ctx, c.tx, r, c.now); err != nil {
 			return err

@@ -3,7 +3,6 @@ package reserve
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -113,23 +112,10 @@ func (s *Service) endPartner(ctx context.Context, tx pgx.Tx, id booking.Reservat
 		return err
 	}
 	c := s.change(ctx, tx, r, now)
-	if err := c.alertConflict(false); err != nil {
+	if err := c.endConflict(); err != nil {
 		return err
 	}
 	return c.end(0)
-}
-
-// alertConflict begins or ends the alert about a booking that a partner has sold although its time is taken.
-func (c *change) alertConflict(begins bool) error {
-	branch, err := postgres.BranchOf(c.ctx, c.tx, c.r().Branch)
-	if err != nil {
-		return err
-	}
-	subject := fmt.Sprintf("reservation:%d", c.r().ID)
-	if begins {
-		return postgres.OpenAlert(c.ctx, c.tx, "discrepancy", branch.Code, subject, c.now)
-	}
-	return postgres.EndAlert(c.ctx, c.tx, "discrepancy", branch.Code, subject, c.now)
 }
 
 // errMovedMeanwhile is returned if staff moved the stay of a booking to another room while the booking was read. Reading it again helps.
@@ -186,11 +172,11 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 	known.Status = PartnerConfirmed
 	switch {
 	case current.State == booking.Done && !now.Before(current.Stay().End) && current.Stay().End.Before(before.End):
-		return nil // its guest has left early
+		return c.endConflict() // its guest has left early
 	case free && current.State == booking.Done && current.Room == room.ID && current.Stay().Equal(times):
-		return c.alertConflict(false) // its time is as before
+		return c.endConflict() // its time is as before
 	case free && current.State == booking.Done:
-		if err := c.alertConflict(false); err != nil {
+		if err := c.endConflict(); err != nil {
 			return err
 		}
 		if err := postgres.ReleaseQuarantines(ctx, tx, taken); err != nil {
@@ -198,20 +184,25 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 		}
 		return c.movePartner(st, room, times, b.Listing.Partner)
 	case !free && b.Sold && current.State == booking.Conflict && current.Room == room.ID && current.Interval.Equal(pieces(times)[0]):
-		known.Status = PartnerConflict // as before
-		return nil
+		known.Status = PartnerConflict // as before, apart from the time that has become free since
+		return c.withhold(st, room, times, b.Listing.Partner)
 	case !free && b.Sold && current.State == booking.Done &&
 		(waits || !now.Before(current.Start) || current.Room == room.ID && (room.ID != listed.ID || current.Stay().Overlaps(times))):
 		// The part that it has of its new time stays occupied; a guest who is inside keeps the key, and so does one whom staff have
 		// moved to another room than the partner's, or who waits for a quarantine of its own.
-		return c.keepInConflict(known, before, b.Sold)
+		known.Status = PartnerConflict
+		return c.beginConflict(st, room, times, b.Listing.Partner)
 	case free:
 		if err := s.endPartner(ctx, tx, known.Reservation, now); err != nil { // a resolved conflict
 			return err
 		}
 		return s.insertPartner(ctx, tx, known, b, room, times, booking.Done, now)
 	case !b.Sold:
-		return c.keepInConflict(known, before, b.Sold)
+		known.Status = PartnerConflict
+		if current.State == booking.Done { // a refused change: the booking has the room and the times before
+			known.Listing, known.Interval = before.Listing, before.Interval
+		}
+		return nil
 	}
 	// The partner has sold this time, so the stored booking is outdated. Staff see the new one beside the conflicting one.
 	known.Status = PartnerConflict
@@ -219,19 +210,6 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 		return err
 	}
 	return s.insertPartner(ctx, tx, known, b, room, times, booking.Conflict, now)
-}
-
-// keepInConflict leaves the stay of a booking as it is. If the partner has sold what it reports, staff are alerted; otherwise the partner
-// rejects the change, so its booking has the room and the times before.
-func (c *change) keepInConflict(known *postgres.PartnerBooking, before postgres.PartnerBooking, sold bool) error {
-	known.Status = PartnerConflict
-	if sold {
-		return c.alertConflict(true)
-	}
-	if c.r().State == booking.Done {
-		known.Listing, known.Interval = before.Listing, before.Interval
-	}
-	return nil
 }
 
 // changed returns the times of a stay after the partner has changed its booking from one interval to another: a bound that it has not
@@ -300,7 +278,8 @@ func (s *Service) insertPartner(ctx context.Context, tx pgx.Tx, known *postgres.
 		return err
 	}
 	if state != booking.Done {
-		return s.change(ctx, tx, booking.Reservation{ID: known.Reservation, Branch: b.Listing.Branch}, now).alertConflict(true)
+		c := s.change(ctx, tx, booking.Reservation{ID: known.Reservation, Branch: b.Listing.Branch}, now)
+		return c.beginConflict(stay{}, room, times, b.Listing.Partner)
 	}
 	r.Extends = known.Reservation
 	for _, r.Interval = range parts[1:] {

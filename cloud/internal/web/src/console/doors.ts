@@ -8,7 +8,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, type Readable } from "../core/signal";
 import { who } from "./day/history";
-import { type Block, fetchDay } from "./day/model";
+import { type Block, fetchDay, isReservation } from "./day/model";
 import { openDoor } from "./door";
 import { keypadsPart } from "./keypads";
 import { gather, watch } from "./live";
@@ -94,7 +94,9 @@ function tiles(branch: Branch, data: Readable<Doors>, stays: () => Block[]): HTM
 
 /** The guest whose stay it is now, and the next one today. */
 function occupants(stays: Block[], room: string, minute: Minute): Child {
-  const own = stays.filter((b) => b.room === room && b.end > minute && !b.quarantine).sort((a, b) => a.start - b.start);
+  const own = stays
+    .filter((b) => b.room === room && b.end > minute && isReservation(b))
+    .sort((a, b) => a.start - b.start);
   const now = own.find((b) => b.start <= minute);
   const next = own.find((b) => b.start > minute);
   return [

@@ -5,7 +5,7 @@ import { ApiError, api } from "../core/api";
 import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
-import { fetchDay, type Room } from "./day/model";
+import { fetchDay, isReservation, type Room } from "./day/model";
 import { gather, watch } from "./live";
 import {
   attempt,
@@ -71,7 +71,9 @@ export function roomsScreen(branch: Branch): Child {
               title: t("todayCount"),
               kind: "number",
               cell: (r) =>
-                t("countReservations", { n: data().blocks.filter((b) => b.room === r.roomNo && !b.quarantine).length }),
+                t("countReservations", {
+                  n: data().blocks.filter((b) => b.room === r.roomNo && isReservation(b)).length,
+                }),
             },
             {
               title: t("inUse"),

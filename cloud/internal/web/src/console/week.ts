@@ -4,7 +4,7 @@ import { dateOf, day as dayLength, inZone, type Minute, parseDate, weekday } fro
 import { type Child, h } from "../core/dom";
 import { resource } from "../core/resource";
 import type { Params } from "../core/router";
-import { type Block, type Day, fetchDay, type Room } from "./day/model";
+import { type Block, type Day, fetchDay, isReservation, type Room } from "./day/model";
 import { icon } from "./icons";
 import { gather, watch } from "./live";
 import { fetched, heading } from "./parts";
@@ -115,7 +115,7 @@ function share(d: Day, own: Block[]): number {
 }
 
 function cell(branch: Branch, room: Room, d: Day): HTMLElement {
-  const own = d.blocks.filter((b) => b.room === room.roomNo && !b.quarantine && b.kind !== "conflict");
+  const own = d.blocks.filter((b) => b.room === room.roomNo && isReservation(b) && b.kind !== "conflict");
   const percent = share(d, own);
   return h(
     "td",

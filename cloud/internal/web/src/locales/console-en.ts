@@ -417,6 +417,7 @@ export const en: Texts = {
   kind_over: "Cancelled",
   kind_quarantine: "Not sold again yet",
   kind_conflict: "Partner's, overlapping",
+  kind_withheld: "Kept for the overlapping one",
   quarantine_canceled: "The branch may still accept the PIN of the cancelled reservation, so this time is not sold.",
   quarantine_moved: "The branch may still accept the old PIN of the moved reservation, so this time is not sold.",
   quarantineEnds: "It ends when the agent has a newer list, at the latest at {when}.",

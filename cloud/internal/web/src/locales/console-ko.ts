@@ -412,6 +412,7 @@ export const ko = {
   kind_over: "취소됨",
   kind_quarantine: "재판매 보류",
   kind_conflict: "겹친 외부 예약",
+  kind_withheld: "겹친 예약 몫 보류",
   quarantine_canceled: "취소된 예약의 비밀번호를 지점 장치가 아직 받아 줄 수 있어서 이 시간을 팔지 않고 있어요.",
   quarantine_moved: "옮겨진 예약의 예전 비밀번호를 지점 장치가 아직 받아 줄 수 있어서 이 시간을 팔지 않고 있어요.",
   quarantineEnds: "지점 장치가 새 목록을 받으면 자동으로 풀리고, 늦어도 {when}에는 풀려요.",

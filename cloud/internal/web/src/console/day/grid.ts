@@ -160,7 +160,7 @@ const legend = (): Child =>
   h(
     "ul",
     { class: "legend" },
-    (["paid", "hold", "waiting", "staff", "partner", "quarantine", "conflict"] as const).map((kind) =>
+    (["paid", "hold", "waiting", "staff", "partner", "quarantine", "conflict", "withheld"] as const).map((kind) =>
       h("li", null, h("i", { class: `swatch ${kind}` }), kindText(kind)),
     ),
     h("li", null, h("i", { class: "swatch margin" }), t("margin")),

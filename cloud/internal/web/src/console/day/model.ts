@@ -18,6 +18,8 @@ export type Kind =
   | "canceling"
   | "over"
   | "quarantine"
+  /** Kept from being sold, because it belongs to a conflict. */
+  | "withheld"
   /** Sold by a partner although its time was taken; it occupies nothing. */
   | "conflict";
 
@@ -40,6 +42,8 @@ export interface Block {
   version: number;
   /** Only of a time that is not sold; such a block is no reservation. */
   quarantine?: Quarantine;
+  /** Only of withheld time, which is no reservation either: that of the conflict. */
+  conflict?: string;
 }
 
 export interface Span {
@@ -61,6 +65,7 @@ export interface Day {
 export const kindOf = (w: Wire): Kind => {
   switch (w.state) {
     case "HOLD":
+      return w.source === "PARTNER" ? "withheld" : "hold";
     case "CONFIRMING":
       return "hold";
     case "WAITING_FOR_DEPOSIT":
@@ -90,6 +95,12 @@ export const toBlock = (w: Wire): Block => ({
   expiresAt: w.expiresAt ? Date.parse(w.expiresAt) : 0,
   version: w.version,
 });
+
+/** The holds of a partner keep the free time of its booking in conflict from being sold. */
+const withheldBlock = (w: Wire): Block => ({ ...toBlock(w), expiresAt: 0, conflict: w.extends ?? "" });
+
+/** Tells a reservation from a time that is only kept from being sold. */
+export const isReservation = (b: Block): boolean => b.kind !== "quarantine" && b.kind !== "withheld";
 
 const quarantineBlock = (q: Quarantine): Block => ({
   id: `quarantine-${q.id}`,
@@ -127,7 +138,9 @@ export async function fetchDay(branch: string, date: string): Promise<Day> {
   );
   // A stay is one block with its confirmed extensions.
   const ids = new Set(reservations.map((r) => r.id));
-  const blocks = reservations.filter((r) => !(r.state === "DONE" && r.extends && ids.has(r.extends))).map(toBlock);
+  const blocks = reservations
+    .filter((r) => !(r.state === "DONE" && r.extends && ids.has(r.extends)))
+    .map((w) => (kindOf(w) === "withheld" ? withheldBlock(w) : toBlock(w)));
   blocks.push(...quarantine.map(quarantineBlock), ...conflicts.map(toBlock));
   return { ...rest, blocks, canceled: canceled.map(toBlock), closed: closed.map(toSpan), breaks: breaks.map(toSpan) };
 }
@@ -153,7 +166,8 @@ export function obstacle(
   if (day.closed.some((s) => overlaps(s))) return "obstClosed";
   if (day.breaks.some((s) => overlaps(s))) return "obstBreak";
   // Reservations lie a margin apart: each keeps its room busy until the room is ready again.
-  const occupies = (b: Block) => b.room === roomNo && b.id !== except?.id && b.kind !== "conflict";
+  const own = (b: Block) => except !== undefined && (b.id === except.id || b.conflict === except.id);
+  const occupies = (b: Block) => b.room === roomNo && !own(b) && b.kind !== "conflict";
   if (day.blocks.some((b) => occupies(b) && overlaps(b, room.turnoverMinutes))) return "obstTaken";
   return undefined;
 }

@@ -45,7 +45,7 @@ export function dayScreen(branch: Branch, params: Params): Child {
   });
   const canceled = signal(false);
   followRecord(branch);
-  const show = (b: Block) => (b.quarantine ? openQuarantine(branch, b, refresh) : go(`?r=${b.id}`));
+  const show = (b: Block) => (b.quarantine ? openQuarantine(branch, b, refresh) : go(`?r=${b.conflict ?? b.id}`));
   const reserve = (room?: string, start?: number, end?: number) => {
     const data = source.peek();
     if (data.is === "ready") openReserve(branch, data.data, { room, start, end }, refresh);
