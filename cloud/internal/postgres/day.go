@@ -48,6 +48,6 @@ func CanceledDuring(ctx context.Context, q Querier, branch booking.BranchID, spa
 func Upcoming(ctx context.Context, q Querier, now time.Time, branches ...booking.BranchID) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
 		where r.branch_id = any($1) and r.end_at > $2 and r.`+liveStates+` and (r.state <> 'HOLD' or r.expires_at > $2)
-		  and r.quarantine_of is null and not r.`+withheld+`
+		  and r.quarantine_of is null and not `+withheld+`
 		order by r.start_at, m.no`, branches, now)
 }

@@ -309,7 +309,7 @@ func SetContact(ctx context.Context, tx pgx.Tx, r booking.Reservation) error {
 func Blocking(ctx context.Context, q Querier, room booking.RoomID, now time.Time) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
 		where r.room_id = $1 and r.end_at > $2 and r.`+liveStates+` and (r.state <> 'HOLD' or r.expires_at > $2)
-		  and r.quarantine_of is null and not r.`+withheld+`
+		  and r.quarantine_of is null and not `+withheld+`
 		order by r.start_at, r.id`, room, now)
 }
 
