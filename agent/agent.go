@@ -122,10 +122,11 @@ func (a *agent) run(ctx context.Context, info link.AgentInfo) error {
 	online, disconnect := context.WithCancel(context.WithoutCancel(ctx))
 	defer disconnect()
 	g, ctx := errgroup.WithContext(ctx)
+	tests, update := a.selfTests(), a.updateState() // before the first status, so that a change after it is published
 	g.Go(func() error { return a.link.Run(online, info) })
 	g.Go(func() error { a.doors.Watch(ctx); return nil })
 	g.Go(func() error { a.measure(ctx); return nil })
-	g.Go(func() error { return a.supervise(ctx) })
+	g.Go(func() error { return a.supervise(ctx, tests, update) })
 	g.Go(func() error { a.diagnostics.run(ctx); return nil })
 	if a.passes != nil {
 		g.Go(func() error { a.passes.run(ctx); return nil })
@@ -286,12 +287,11 @@ func (a *agent) hardwareTests() []protocol.SelfTest {
 	return tests
 }
 
-// supervise feeds the watchdog unless a driver hangs, publishes changes of the self-tests, and returns an error if a relay
-// line was lost.
-func (a *agent) supervise(ctx context.Context) error {
+// supervise feeds the watchdog unless a driver hangs, publishes changes of the self-tests and of the last update, and returns an error if a
+// relay line was lost.
+func (a *agent) supervise(ctx context.Context, last []protocol.SelfTest, update protocol.UpdateStatus) error {
 	tick := time.NewTicker(aliveInterval)
 	defer tick.Stop()
-	last, update := a.selfTests(), a.updateState()
 	for {
 		if a.doors.Alive() {
 			a.config.Alive()
