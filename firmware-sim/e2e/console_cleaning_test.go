@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"image"
 	"image/png"
-	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/chromedp/chromedp"
-	"github.com/jackc/pgx/v5"
 )
 
 // TestConsoleCleaning lets a cleaner find a room whose stay has ended, open it, and record that it was cleaned.
@@ -20,12 +18,7 @@ func TestConsoleCleaning(t *testing.T) {
 	keyOfAdminReservation(t, s, "gangnam", 2, "01022220005")
 	keyOfAdminReservation(t, s, "gangnam", 3, "01022220006")
 	// No request can register a stay that is over.
-	query := url.Values{"host": {filepath.Join(s.Dir(), "data", "postgres")}, "port": {"5432"}, "user": {"yeolda"}}
-	db, err := pgx.Connect(t.Context(), "postgres:///postgres?"+query.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close(t.Context())
+	db := database(t, s)
 	if _, err := db.Exec(t.Context(), `
 		update reservation r set start_at = start_at - interval '3 hours', end_at = end_at - interval '3 hours'
 		from room m where m.id = r.room_id and m.no = 2`); err != nil {

@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"net/url"
 	"path/filepath"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
@@ -13,12 +10,7 @@ import (
 // ageSessions moves the login of every session into the past, as if it had been open for years.
 func ageSessions(t *testing.T, s *world.Stack) {
 	t.Helper()
-	query := url.Values{"host": {filepath.Join(s.Dir(), "data", "postgres")}, "port": {"5432"}, "user": {"yeolda"}}
-	db, err := pgx.Connect(t.Context(), "postgres:///postgres?"+query.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close(t.Context())
+	db := database(t, s)
 	if _, err := db.Exec(t.Context(), `update session set data = data - 'confirmedAt' || '{"startedAt": "2020-01-01T00:00:00Z"}'`); err != nil {
 		t.Fatal(err)
 	}

@@ -2,12 +2,8 @@ package e2e
 
 import (
 	"net/http"
-	"net/url"
-	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
@@ -61,12 +57,7 @@ func TestConsoleDeskUnclear(t *testing.T) {
 	guest.pay(s, "카드")
 	guest.see("결제 결과를 확인하고 있어요")
 	order := guest.lastOrder(s)
-	query := url.Values{"host": {filepath.Join(s.Dir(), "data", "postgres")}, "port": {"5432"}, "user": {"yeolda"}}
-	db, err := pgx.Connect(t.Context(), "postgres:///postgres?"+query.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close(t.Context())
+	db := database(t, s)
 	// The 15 minutes pass.
 	if _, err := db.Exec(t.Context(), `update payment set attempted_at = attempted_at - interval '16 minutes'
 		where reservation_id = (select id from reservation where order_id = $1)`, order); err != nil {

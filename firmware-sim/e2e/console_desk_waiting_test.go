@@ -2,12 +2,8 @@ package e2e
 
 import (
 	"net/http"
-	"net/url"
-	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // ended waits until a row of a table has disappeared and no dialog is open.
@@ -51,12 +47,7 @@ func TestConsoleDeskWaiting(t *testing.T) {
 	fault := func(target, kind string, status, times int, code string) {
 		postJSON(t, s.SandboxAt+"/sandbox/faults", map[string]any{"target": target, "kind": kind, "times": times, "status": status, "code": code}, nil)
 	}
-	query := url.Values{"host": {filepath.Join(s.Dir(), "data", "postgres")}, "port": {"5432"}, "user": {"yeolda"}}
-	db, err := pgx.Connect(t.Context(), "postgres:///postgres?"+query.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close(t.Context())
+	db := database(t, s)
 	change := func(statement string, args ...any) { // for what takes minutes or days
 		t.Helper()
 		if _, err := db.Exec(t.Context(), statement, args...); err != nil {

@@ -2,12 +2,8 @@ package e2e
 
 import (
 	"net/http"
-	"net/url"
-	"path/filepath"
 	"slices"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // TestForcedAndHeldDoors moves the leaves of simulated doors. Openings that a press, a PIN at the keypad or the exit button explain
@@ -76,12 +72,7 @@ func TestForcedAndHeldDoors(t *testing.T) {
 		t.Errorf("open alerts %q, want one", got)
 	}
 	// The time passes that a door may stay open.
-	query := url.Values{"host": {filepath.Join(s.Dir(), "data", "postgres")}, "port": {"5432"}, "user": {"yeolda"}}
-	db, err := pgx.Connect(t.Context(), "postgres:///postgres?"+query.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close(t.Context())
+	db := database(t, s)
 	if _, err := db.Exec(t.Context(), `update door_event set at = at - interval '125 seconds' where kind = 'door-opened' and device = 'front_1'`); err != nil {
 		t.Fatal(err)
 	}
