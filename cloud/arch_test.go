@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"audit", "door", "money", "toss", "notify", "channel", "discord", "pgserver"},
 	{"postgres"},
 	{"config", "queue", "limit", "grantkey"},
-	{"account", "company", "gallery"},
+	{"account", "company", "gallery", "installation"},
 	{"reserve", "access", "climate", "device", "franchise", "live", "idempotency", "events", "alert", "proof", "archive"},
 	{"chatops", "branchfile", "partner", "enroll", "pass", "rollout", "doctor"},
 	{"backoffice"},

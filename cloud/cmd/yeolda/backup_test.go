@@ -55,6 +55,19 @@ func rows(t *testing.T, url string) map[string]int {
 	return all
 }
 
+// startedOn stores what a service stores at its first start.
+func startedOn(t *testing.T, url string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), `insert into installation (sealed, grant_keys) values ('', '{}')`); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestBackupAndRestore(t *testing.T) {
 	s := newShell(t).withDatabase()
 	s.ok("branch", "apply", "-f", demoFile)
@@ -98,6 +111,7 @@ func TestBackupAndRestore(t *testing.T) {
 		}
 	}
 	s.ok("branch", "list") // migrates: a schema without data is no obstacle
+	startedOn(t, restored) // and neither is a service that was started before
 	s.ok("restore", file)
 	got := rows(t, restored)
 	if len(got) < 20 || got["branch"] != 3 {

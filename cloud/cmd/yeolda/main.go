@@ -66,6 +66,7 @@ type cli struct {
 	PgUpgrade   pgUpgradeCmd   `cmd:"" name:"pg-upgrade" help:"Move the private database to the newest PostgreSQL on this machine."`
 	Rebuild     rebuildCmd     `cmd:"" help:"Make the reservations again that a restored backup lacks, from the provider's books."`
 	Reseal      resealCmd      `cmd:"" help:"Seal the secrets at rest with a new encryption key."`
+	Adopt       adoptCmd       `cmd:"" help:"Record the keys of the settings as those of the database, after its own were lost."`
 	Reconcile   reconcileCmd   `cmd:"" help:"Compare the payment provider's books with ours."`
 	Discord     discordCmd     `cmd:"" help:"The bot for staff: register."`
 	Doctor      doctorCmd      `cmd:"" help:"Examine the installation and name a remedy for each finding."`

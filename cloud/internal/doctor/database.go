@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/company"
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/installation"
 	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/seal"
@@ -225,12 +227,19 @@ func (d *exam) examineCompany(ctx context.Context, db *postgres.DB) error {
 	return nil
 }
 
-// examineSeals finds secrets that are still sealed with an old encryption key.
+// examineSeals finds keys of another installation, and secrets that are still sealed with an old encryption key.
 func (d *exam) examineSeals(ctx context.Context, db *postgres.DB) error {
-	keys, err := d.settings.Keyring()
+	bound, err := installation.Of(d.settings)
 	if err != nil {
 		return nil //nolint:nilerr // reported with the settings
 	}
+	if err := bound.Check(ctx, db.Pool); errors.As(err, new(*config.Problem)) {
+		d.fail("secrets", err.Error(), "set the keys that this database was written with; if they are lost: yeolda adopt")
+		return nil
+	} else if err != nil {
+		return err
+	}
+	keys := bound.Sealing
 	stale := 0
 	for _, column := range postgres.SealedColumns {
 		n, err := postgres.CountStale(ctx, db.Pool, column, keys.SealingKeyID())

@@ -34,6 +34,7 @@ var SealedColumns = []SealedColumn{
 	{"alert_contact", "contacts", "alert-contacts"},
 	{"channel_listing", "feed_sealed", FeedPurpose},
 	{"order_key", "sealed", OrderKeyPurpose},
+	{"installation", "sealed", InstallationPurpose},
 }
 
 // stale is a predicate for values that were not sealed with the key whose id is $1 (package seal: a version byte,

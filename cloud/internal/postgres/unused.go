@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// migrated are the tables that have rows once the migrations have run.
-var migrated = []string{"goose_db_version", "river_migration", "mqtt_kind", "key_text", "event_head"}
+// migrated are the tables that have rows once the migrations have run, or once the service has started.
+var migrated = []string{"goose_db_version", "river_migration", "mqtt_kind", "key_text", "event_head", "installation"}
 
 // TablesInUse returns the names of the tables that have rows which no migration made.
 func TablesInUse(ctx context.Context, tx pgx.Tx) (used []string, err error) {

@@ -34,6 +34,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/console"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
 	"github.com/yeolda/yeolda/cloud/internal/idempotency"
+	"github.com/yeolda/yeolda/cloud/internal/installation"
 	"github.com/yeolda/yeolda/cloud/internal/jobs"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/live"
@@ -125,6 +126,9 @@ func New(ctx context.Context, settings config.Settings, log *slog.Logger, clock 
 	if err := s.rejectDemoAccounts(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.bindKeys(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.lockBroker(ctx); err != nil {
 		return nil, err
 	}
@@ -172,6 +176,15 @@ func (s *Service) rejectDemoAccounts(ctx context.Context) error {
 		return fmt.Errorf("the database holds demo accounts (%v), whose passwords are public: remove them, or run with YEOLDA_MODE=demo on 127.0.0.1 only", accounts)
 	}
 	return nil
+}
+
+// bindKeys fails if the database was written with the keys of another installation.
+func (s *Service) bindKeys(ctx context.Context) error {
+	keys, err := installation.Of(s.settings)
+	if err != nil {
+		return err
+	}
+	return keys.Bind(ctx, s.db)
 }
 
 func (s *Service) listen() (err error) {

@@ -571,6 +571,7 @@ export const en: Texts = {
   "deed_message.resend": "Message sent again",
   "deed_message.view": "Message viewed",
   "deed_settings.change": "Settings changed",
+  "deed_settings.adopt-keys": "Keys of the service replaced (lost)",
   "deed_room.change": "Room changed",
   "deed_room.prices": "Price rules of a room changed",
   "deed_channel.add": "Channel added",

@@ -566,6 +566,7 @@ export const ko = {
   "deed_message.resend": "메시지 재발송",
   "deed_message.view": "메시지 열람",
   "deed_settings.change": "설정 변경",
+  "deed_settings.adopt-keys": "서버의 키 변경 (이전 키 분실)",
   "deed_room.change": "룸 정보 변경",
   "deed_room.prices": "룸 요금 규칙 변경",
   "deed_channel.add": "채널 추가",
