@@ -16,7 +16,7 @@ import (
 type doctorCmd struct {
 	Settings config.Settings `embed:""`
 	Offline  bool            `help:"Do not contact the payment, message and mail providers, nor this service from outside."`
-	Backups  string          `default:"/var/backups/yeolda" placeholder:"DIR" help:"Directory of the backups, whose age is checked; off: another program makes and watches them."`
+	Backups  string          `default:"/var/backups/yeolda" placeholder:"DIR" help:"Directory of the backups, whose age is checked, or that of the last one in the database if the directory is not on this machine; off: another program makes and watches them."`
 }
 
 var errUnwell = errors.New("the installation has problems")
@@ -83,6 +83,7 @@ func (e *examination) runDatabase(database config.Database) error {
 			}
 		}
 		e.run(doctor.Rows())
+		e.run(doctor.Recorded())
 		return nil
 	})
 }

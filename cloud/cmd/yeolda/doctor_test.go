@@ -45,4 +45,11 @@ func TestDoctorOnThePackage(t *testing.T) {
 	if !strings.Contains(out, "ok    settings") || !strings.Contains(out, "ok    schema") {
 		t.Errorf("doctor examined too little:\n%s", out)
 	}
+
+	// In a container of its own, the doctor does not see the files.
+	s.ok("backup", filepath.Join(backups, "yeolda-20261121T183000Z.dump"))
+	out, errOut, _ = s.run("", "doctor", "--offline", "--backups="+filepath.Join(backups, "elsewhere"))
+	if !strings.Contains(out, "ok    backup       the last one that the database records is of") {
+		t.Errorf("doctor without the directory of the backups:\n%s%s", out, errOut)
+	}
 }

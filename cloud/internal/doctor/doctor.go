@@ -110,7 +110,7 @@ func Rows() []Check {
 	}
 }
 
-// Recorded are the checks of work whose success the database holds, for a service that may not look at its results.
+// Recorded are the checks of work whose success the database holds, for programs that cannot look at its results.
 func Recorded() []Check { return []Check{database("backup", (*exam).examineRecordedBackup)} }
 
 // Outside are the checks that connect to the providers, and to this service from outside.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -166,7 +167,7 @@ func TestDoctorOnRecordedBackups(t *testing.T) {
 			t.Fatal(err)
 		}
 		examine()
-		c.says(t, level, "the last one is of", "")
+		c.says(t, level, "the last one that the database records is of", "")
 	}
 	if err := postgres.ForgetWork(t.Context(), db.Pool, postgres.WorkBackup); err != nil {
 		t.Fatal(err)
@@ -175,5 +176,40 @@ func TestDoctorOnRecordedBackups(t *testing.T) {
 	examine()
 	if text := c.text(); text != "" {
 		t.Errorf("a server of the operator's own: got %s, want no finding", text)
+	}
+}
+
+// TestDoctorOnBackupsOfAnotherMachine examines an installation whose directory of backups is on another machine, or in another container.
+func TestDoctorOnBackupsOfAnotherMachine(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	c := newClinic(t, func(s *config.Settings) { s.Database.URL = "postgres://db/yeolda" })
+	examine := func() {
+		t.Helper()
+		c.examineBackups()
+		if err := c.examineRecordedBackup(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.backups = filepath.Join(t.TempDir(), "elsewhere")
+	examine()
+	c.says(t, "warn", "elsewhere is not on this machine, and the database records none", "--backups off")
+	if err := postgres.NoteSuccess(t.Context(), db.Pool, postgres.WorkBackup, db.Now().Add(-26*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	examine()
+	c.says(t, "warn", "the last one that the database records is of", "journalctl -u yeolda-backup")
+	if err := postgres.NoteSuccess(t.Context(), db.Pool, postgres.WorkBackup, db.Now()); err != nil {
+		t.Fatal(err)
+	}
+	examine()
+	c.says(t, "ok", "the last one that the database records is of", "")
+	c.backups = t.TempDir() // a directory here counts, whatever the database records
+	examine()
+	c.says(t, "FAIL", "there is none in", "yeolda-backup.timer")
+	c.backups = config.Off
+	examine()
+	if text := c.text(); text != "" {
+		t.Errorf("backups made elsewhere: got %s, want no finding", text)
 	}
 }

@@ -44,10 +44,22 @@ func (d *exam) examineDisk(dir string, space func(dir string) (free, total uint6
 	}
 }
 
+// Remedies of backups that are missing or old.
+const (
+	backupRemedy = "systemctl enable --now yeolda-backup.timer, and look at journalctl -u yeolda-backup"
+	elsewhere    = "; --backups says where they are, --backups off that another program makes them"
+)
+
+// backupsHere reports whether the directory of the backups is on this machine. In a container, it is that of another one.
+func (d *exam) backupsHere() bool {
+	_, err := os.Stat(d.backups)
+	return d.backups != "" && !os.IsNotExist(err)
+}
+
 // examineBackups checks the newest file of the nightly backup. A demonstration needs none.
 func (d *exam) examineBackups() {
 	dir := d.backups
-	if dir == config.Off {
+	if dir == config.Off || !d.backupsHere() {
 		return
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*.dump"))
@@ -57,33 +69,38 @@ func (d *exam) examineBackups() {
 			newest = info.ModTime()
 		}
 	}
-	const mend = "systemctl enable --now yeolda-backup.timer, and look at journalctl -u yeolda-backup; --backups says where they are, --backups off that another program makes them"
 	switch {
 	case newest.IsZero() && d.production():
-		d.fail("backup", "there is none in "+dir, mend)
+		d.fail("backup", "there is none in "+dir, backupRemedy+elsewhere)
 	case newest.IsZero():
 	case time.Since(newest) > backupAge:
-		d.warn("backup", "the last one in "+dir+" is of "+when(newest), mend)
+		d.warn("backup", "the last one in "+dir+" is of "+when(newest), backupRemedy+elsewhere)
 	default:
 		d.ok("backup", "the last one is of "+when(newest))
 	}
 }
 
-// examineRecordedBackup checks the time of the last backup that the database holds: the service may not read the files. With
-// an archive, or a server of the operator's own, another program may make the backups.
+// examineRecordedBackup checks the time of the last backup that the database holds, unless the files are here: the service may not read
+// them. With an archive, or a server of the operator's own, another program may make the backups.
 func (d *exam) examineRecordedBackup(ctx context.Context, db *postgres.DB) error {
+	if d.backups == config.Off || d.backupsHere() {
+		return nil
+	}
 	last, err := postgres.LastSuccesses(ctx, db.Pool)
 	if err != nil {
 		return err
 	}
-	const remedy = "systemctl enable --now yeolda-backup.timer, and look at journalctl -u yeolda-backup"
+	const text = "the last one that the database records is of "
 	switch at, known := last[postgres.WorkBackup]; {
 	case known && db.Now().Sub(at) > backupAge:
-		d.warn("backup", "the last one is of "+when(at), remedy)
+		d.warn("backup", text+when(at), backupRemedy)
 	case known:
-		d.ok("backup", "the last one is of "+when(at))
-	case d.settings.Database.URL == "" && d.settings.Archive.Place == "" && d.production():
-		d.fail("backup", "there is none", remedy)
+		d.ok("backup", text+when(at))
+	case !d.production():
+	case d.settings.Database.URL == "" && d.settings.Archive.Place == "":
+		d.fail("backup", "there is none", backupRemedy)
+	case d.backups != "":
+		d.warn("backup", d.backups+" is not on this machine, and the database records none", backupRemedy+elsewhere)
 	}
 	return nil
 }
