@@ -154,6 +154,11 @@ func (c Compensation) Won(balance int, stuck time.Duration) int {
 	return min(balance, minutes*c.WonPerMinute)
 }
 
+// Whole reports whether everything is refunded to a guest who could not enter for a time, after a first step that gave less.
+func (c Compensation) Whole(stuck time.Duration) bool {
+	return c.FullAfterMinutes > c.AfterMinutes && stuck >= time.Duration(c.FullAfterMinutes)*time.Minute
+}
+
 // Extension returns how much longer a stay becomes: the time without entry in whole slots.
 func (c Compensation) Extension(stuck time.Duration) time.Duration {
 	return max(1, (stuck+SlotLength-1)/SlotLength) * SlotLength //nolint:durationcheck // a number of slots

@@ -129,6 +129,16 @@ func TestCompensation(t *testing.T) {
 			t.Errorf("%+v after %v: %v longer, want %v", c.rule, c.stuck, got, c.extension)
 		}
 	}
+	once := booking.Compensation{AfterMinutes: 3, FullAfterMinutes: 3}
+	for _, c := range []struct {
+		rule  booking.Compensation
+		stuck time.Duration
+		want  bool
+	}{{byMinute, 20*time.Minute - 1, false}, {byMinute, 20 * time.Minute, true}, {never, time.Hour, false}, {once, time.Hour, false}} {
+		if got := c.rule.Whole(c.stuck); got != c.want {
+			t.Errorf("%+v: everything after %v: %t, want %t", c.rule, c.stuck, got, c.want)
+		}
+	}
 	if (booking.Compensation{WonPerMinute: 100}).On() || !never.On() {
 		t.Error("a branch compensates from a number of minutes on")
 	}

@@ -68,7 +68,9 @@ func Audit(ctx context.Context, db *pgxpool.Pool, box *sandbox.Sandbox, orphans 
 		       p.payment_key,
 		       (select state from refund where reservation_id = r.id order by id desc limit 1),
 		       coalesce(p.settled_outside, 0),
-		       coalesce(p.returned, 0), coalesce(p.retained, 0), r.extends is not null,
+		       coalesce(p.returned, 0) - coalesce((select sum(amount) from refund where reservation_id = r.id and keeps_stay and not taken
+		         and state = 'FAILED' and error_code = 'REFUND_ACCOUNT_REQUIRED'), 0), -- a compensation that waits for an account has not been sent
+		       coalesce(p.retained, 0), r.extends is not null,
 		       coalesce((select sum(amount) from refund where reservation_id = r.id and state = 'COMPLETED'), 0),
 		       coalesce((select sum(amount) from refund where reservation_id = r.id and state = 'FAILED' and taken), 0)
 		from reservation r left join payment p on p.reservation_id = r.id

@@ -36,24 +36,36 @@ const enteredAfter = `(exists (
 		select from pass_entry p where p.reservation_id = r.id and p.at > d.created_at and p.outcome in ('opened', 'unknown')
 		   and (p.device = d.device or p.device like 'room%' or d.kind = 'front' and p.device like 'front%')))`
 
-// StuckDoors returns the stuck reservations of branches that compensate, without those that were compensated. id is 0 for
-// all. A request without an answer of the agent is not a failure: the guest had a code or a PIN.
+// StuckDoors returns the stuck reservations of branches that compensate for which a step of the compensation is due: the first one, or,
+// after the first one, the return of everything once the door has failed for fullAfterMinutes within the stay. id is 0 for all. A
+// request without an answer of the agent is not a failure: the guest had a code or a PIN.
 func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now time.Time) ([]StuckDoor, error) {
 	rows, err := q.Query(ctx, `
-		select r.id, r.branch_id, r.room_id, greatest(min(d.created_at), r.start_at)
-		from branch b
-		join door_request d on d.branch_id = b.id and d.created_at > $2 and d.created_at <= $3
-		join reservation r on r.id = d.reservation_id
-		where b.compensation is not null and ($1::bigint = 0 or r.id = $1) and r.state = 'DONE'
-		  and d.state = 'FAILED' and jsonb_path_exists(d.outcomes, '$.* ? (@.outcome == "failed")')
-		  and not exists (select from compensation c where c.reservation_id = r.id)
-		  and not `+enteredAfter+`
-		group by r.id order by r.id limit 200`, id, now.Add(-stuckSpan), now)
+		with stuck as (
+			select r.id, r.branch_id, r.room_id, greatest(min(d.created_at), r.start_at) as since, least($3, `+stayEnd+`) as until,
+			       coalesce((b.compensation ->> 'afterMinutes')::int, 0) as part, coalesce((b.compensation ->> 'fullAfterMinutes')::int, 0) as whole
+			from branch b
+			join door_request d on d.branch_id = b.id and d.created_at > $2 and d.created_at <= $3
+			join reservation r on r.id = d.reservation_id
+			where b.compensation is not null and ($1::bigint = 0 or r.id = $1) and r.state = 'DONE'
+			  and d.state = 'FAILED' and jsonb_path_exists(d.outcomes, '$.* ? (@.outcome == "failed")')
+			  and not `+enteredAfter+`
+			group by r.id, b.id)
+		select s.id, s.branch_id, s.room_id, s.since from stuck s left join compensation c on c.reservation_id = s.id
+		where case when c.reservation_id is null then s.since + make_interval(mins => s.part) <= $3
+		           else s.whole > s.part and s.since + make_interval(mins => s.whole) <= s.until and c.reason <> all($4) end
+		order by s.id limit 200`, id, now.Add(-stuckSpan), now, []string{CompensationLimit, CompensatedWhole})
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[StuckDoor])
 }
+
+// The reasons with which a compensation is final.
+const (
+	CompensationLimit = "limit per phone"
+	CompensatedWhole  = "everything is refunded"
+)
 
 // Compensated is what a guest got for a door that did not open.
 type Compensated struct {
@@ -63,16 +75,18 @@ type Compensated struct {
 	Minutes int
 	Amount  int
 	Refund  int64
-	Reason  string
+	Reason  string // why there is none, or why it is final
 }
 
-// PutCompensation stores the compensation of a reservation, at most once. first is false if it has one.
-func PutCompensation(ctx context.Context, tx pgx.Tx, r booking.Reservation, c Compensated) (first bool, err error) {
-	tag, err := tx.Exec(ctx, `
+// PutCompensation stores the compensation of a reservation. It replaces that of the first step.
+func PutCompensation(ctx context.Context, tx pgx.Tx, r booking.Reservation, c Compensated) error {
+	_, err := tx.Exec(ctx, `
 		insert into compensation (reservation_id, branch_id, mobile_key, since, at, kind, minutes, amount, refund_id, reason)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict do nothing`,
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+		on conflict (reservation_id) do update set since = excluded.since, at = excluded.at, kind = excluded.kind, minutes = excluded.minutes,
+			amount = excluded.amount, refund_id = excluded.refund_id, reason = excluded.reason`,
 		r.ID, r.Branch, null(booking.NormalizePhone(r.Mobile)), c.Since, c.At, c.Kind, c.Minutes, c.Amount, null(c.Refund), c.Reason)
-	return tag.RowsAffected() == 1, err
+	return err
 }
 
 // ErrNoCompensation is returned if a reservation has no compensation.

@@ -121,7 +121,8 @@ func SetRefundAmount(ctx context.Context, tx pgx.Tx, id int64, won int) error {
 	return err
 }
 
-// JoinRefund adds the won of a refund that was made at the provider to one that the bank is transferring or has rejected.
+// JoinRefund adds won to a refund: those that were returned at the provider while the bank transfers it or has rejected it, or more of
+// the payment while it waits for the guest's account.
 func JoinRefund(ctx context.Context, tx pgx.Tx, id int64, won int) error {
 	var (
 		reservation booking.ReservationID

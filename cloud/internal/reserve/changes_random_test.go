@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
@@ -42,7 +43,7 @@ func changeAtRandom(t *testing.T, seed uint64, n int) {
 		t.Fatal(err)
 	}
 	turnovers(t, s, admin)
-	s.compensating(t, `{"afterMinutes":1,"extendFirst":true,"wonPerMinute":77}`)
+	s.compensating(t, `{"afterMinutes":1,"extendFirst":true,"wonPerMinute":77,"fullAfterMinutes":6}`)
 	s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`,
 		`[{"untilMinutesBefore":7200,"percent":100},{"untilMinutesBefore":2880,"percent":67},{"untilMinutesBefore":30,"percent":33}]`)
 	const workers = 4
@@ -112,14 +113,23 @@ func (s *shop) changeBegunStays(t *testing.T, from, to time.Time, rng *rand.Rand
 				done[fmt.Sprintf("part of a begun stay: %v", err)]++
 			}
 		}
-		s.Clock.Advance(3 * time.Minute)
-		if err := replica.Compensate(s.ctx); err != nil {
-			t.Fatal(err)
+		for range 2 { // both steps
+			s.Clock.Advance(3 * time.Minute)
+			if err := replica.Compensate(s.ctx); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	done["compensated"] += s.count(t, `select count(*) from compensation where kind <> 'none' and $1`, true)
-	if n := s.count(t, `select count(*) from (select from refund where requested_by = $1 group by reservation_id having count(*) > 1) twice`, reserve.ByCompensation); n > 0 {
-		t.Errorf("%d stays are compensated twice", n)
+	done["compensated with everything"] += s.count(t, `select count(*) from compensation where reason = $1 and amount > 0`, postgres.CompensatedWhole)
+	if n := s.count(t, `select count(*) from (select from refund where requested_by = $1 group by reservation_id having count(*) > 2) often`, reserve.ByCompensation); n > 0 {
+		t.Errorf("%d stays are compensated more than twice", n)
+	}
+	if n := s.count(t, `
+		select count(*) from compensation c where c.amount <> (
+			select coalesce(sum(f.amount), 0) from refund f join reservation r on r.id = f.reservation_id
+			where coalesce(r.extends, r.id) = c.reservation_id and f.requested_by = $1)`, reserve.ByCompensation); n > 0 {
+		t.Errorf("%d compensations differ from their refunds", n)
 	}
 }
 

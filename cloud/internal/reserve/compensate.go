@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ const (
 )
 
 // Compensate compensates the guests who cannot enter, according to the settings of their branches: the stay is extended if
-// the next slots are free, otherwise money is returned. Each reservation is compensated at most once.
+// the next slots are free, otherwise money is returned, and in a second step everything. Each step is taken at most once.
 func (s *Service) Compensate(ctx context.Context) error {
 	stuck, err := postgres.StuckDoors(ctx, s.DB.Pool, 0, s.now())
 	if err != nil {
@@ -34,11 +35,7 @@ func (s *Service) Compensate(ctx context.Context) error {
 	}
 	var errs []error
 	for _, one := range stuck {
-		branch, err := s.DB.BranchByID(ctx, one.Branch)
-		if err == nil && s.now().Sub(one.Since) >= time.Duration(branch.Compensation.AfterMinutes)*time.Minute {
-			err = s.compensate(ctx, one)
-		}
-		if err != nil {
+		if err := s.compensate(ctx, one); err != nil {
 			errs = append(errs, fmt.Errorf("compensate reservation %d: %w", one.Reservation, err))
 		}
 	}
@@ -65,8 +62,8 @@ func (s *Service) compensate(ctx context.Context, one postgres.StuckDoor) error 
 		if err != nil || given.Kind == "" {
 			return err
 		}
-		given.Since, given.At = still[0].Since, now
-		if _, err := postgres.PutCompensation(ctx, tx, r, given); err != nil {
+		given.Since = still[0].Since
+		if err := postgres.PutCompensation(ctx, tx, r, given); err != nil {
 			return err
 		}
 		failpoint.Hit("compensation.beginning")
@@ -96,30 +93,40 @@ func (s *Service) sendCompensation(ctx context.Context, refund int64) error {
 	return nil // pending, or listed for an administrator
 }
 
-// giveCompensation decides about a guest who has been stuck since a time, and returns the refunds to send. The kind is empty if
-// a refund in progress has to end first.
+// giveCompensation decides about a guest who has been stuck since a time, and returns the refunds to send. It returns what the guest
+// has then got in all. The kind is empty if a refund in progress has to end first.
 func (c *change) giveCompensation(since time.Time) (given postgres.Compensated, refunds []int64, err error) {
+	before, err := postgres.CompensationOf(c.ctx, c.tx, c.r().ID)
+	first := errors.Is(err, postgres.ErrNoCompensation)
+	if err != nil && !first {
+		return given, nil, err
+	}
 	branch, err := postgres.BranchOf(c.ctx, c.tx, c.r().Branch)
 	if err != nil {
 		return given, nil, err
 	}
 	settings := branch.Compensation
-	if limited, err := c.compensatedEnough(branch); limited || err != nil {
-		return postgres.Compensated{Kind: uncompensated, Reason: "limit per phone"}, nil, err
+	if first || before.Kind == uncompensated { // otherwise this reservation counts already
+		if limited, err := c.compensatedEnough(branch); limited || err != nil {
+			return postgres.Compensated{Kind: uncompensated, At: c.now, Reason: postgres.CompensationLimit}, nil, err
+		}
 	}
 	stuck := min(c.now.Sub(since), c.r().Stay().End.Sub(since))
+	if !first && !settings.Whole(stuck) {
+		return given, nil, nil // the settings have changed
+	}
 	stay, err := lockStay(c.ctx, c.tx, c.r().ID)
 	if err != nil {
 		return given, nil, err
 	}
-	if settings.ExtendFirst && c.now.Before(c.r().LastUnlock()) {
+	if first && settings.ExtendFirst && !settings.Whole(stuck) && c.now.Before(c.r().LastUnlock()) {
 		longer := settings.Extension(stuck)
 		ok, err := c.extendFree(stay, branch, longer)
 		if ok || err != nil {
-			return postgres.Compensated{Kind: compensatedTime, Minutes: int(longer / time.Minute)}, nil, err
+			return postgres.Compensated{Kind: compensatedTime, At: c.now, Minutes: int(longer / time.Minute)}, nil, err
 		}
 	}
-	return c.compensateMoney(stay, settings, stuck)
+	return c.compensateMoney(stay, settings, stuck, before)
 }
 
 // compensatedEnough reports whether the guest's phone number has reached the branch's limit in this month.
@@ -161,8 +168,9 @@ func (c *change) extendFree(stay stay, branch booking.Branch, longer time.Durati
 	return false, err
 }
 
-// compensateMoney records refunds for the time without entry: of the first payment of the stay, then of its extensions.
-func (c *change) compensateMoney(stay stay, settings booking.Compensation, stuck time.Duration) (given postgres.Compensated, refunds []int64, err error) {
+// compensateMoney records refunds for the time without entry: of the first payment of the stay, then of its extensions. before is what
+// the guest has got in the first step. A refund of it that waits for the guest's account grows.
+func (c *change) compensateMoney(stay stay, settings booking.Compensation, stuck time.Duration, before postgres.Compensated) (given postgres.Compensated, refunds []int64, err error) {
 	var paid []*change
 	balance := 0
 	for _, r := range stay.confirmed() {
@@ -171,37 +179,70 @@ func (c *change) compensateMoney(stay stay, settings booking.Compensation, stuck
 		switch {
 		case errors.Is(err, postgres.ErrNoPayment):
 			continue
-		case err != nil || part.Refund != nil:
+		case err != nil || part.Refund != nil && !awaitsAccount(*part.Refund):
 			return given, nil, err
 		case !r.PaidAt.IsZero():
 			paid = append(paid, part)
-			balance += part.Left()
+			balance += part.leftToCompensate()
 		}
 	}
-	given = postgres.Compensated{Kind: compensatedMoney, Amount: settings.Won(balance, stuck)}
-	if given.Amount <= 0 {
-		return postgres.Compensated{Kind: uncompensated, Reason: "nothing to refund"}, nil, nil
+	given = before
+	if settings.Whole(stuck) {
+		given.Reason = postgres.CompensatedWhole
 	}
-	due := given.Amount
+	won := settings.Won(balance, stuck)
+	if won <= 0 {
+		if given.Kind == "" {
+			given.Kind, given.At, given.Reason = uncompensated, c.now, cmp.Or(given.Reason, "nothing to refund")
+		}
+		return given, nil, nil
+	}
+	given.Kind, given.At, given.Amount = compensatedMoney, c.now, before.Amount+won
 	for _, part := range paid {
-		won := min(due, part.Left())
-		if won <= 0 {
+		some := min(won, part.leftToCompensate())
+		if some <= 0 {
 			continue
 		}
-		id, err := part.startPart(won, "문 고장 보상", ByCompensation, nil)
+		id, err := part.compensate(some)
 		if err != nil {
 			return given, nil, err
 		}
-		if part.r().Method == booking.VirtualAccount {
-			if err := part.failRefund(id, won, accountRequired, "환불 계좌가 필요합니다."); err != nil {
-				return given, nil, err
-			}
-		}
 		refunds = append(refunds, id)
-		due -= won
+		won -= some
 	}
 	given.Refund = refunds[0]
 	return given, refunds, nil
+}
+
+// awaitsAccount reports whether a refund is a compensation that has not been sent, because its guest has not entered an account.
+func awaitsAccount(f money.Refund) bool {
+	return f.By == ByCompensation && f.KeepsStay && f.Unsent() && f.ErrorCode == accountRequired && f.AccountBy == ""
+}
+
+// leftToCompensate returns the won of a payment that no refund returns.
+func (c *change) leftToCompensate() int {
+	if c.Refund != nil {
+		return c.Left() - c.Refund.Amount // which has not been sent
+	}
+	return c.Left()
+}
+
+// compensate records a refund of won, which is added to one that waits for the guest's account.
+func (c *change) compensate(won int) (refund int64, err error) {
+	if f := c.Refund; f != nil {
+		if err := postgres.JoinRefund(c.ctx, c.tx, f.ID, won); err != nil {
+			return 0, err
+		}
+		if err := c.entry("refund.requested", won, "", map[string]any{"by": ByCompensation, "with": f.ID}); err != nil {
+			return 0, err
+		}
+		return f.ID, c.askAccount(f.ID, f.Amount+won)
+	}
+	refund, err = c.startPart(won, "문 고장 보상", ByCompensation, nil)
+	if err == nil && c.r().Method == booking.VirtualAccount {
+		err = c.failRefund(refund, won, accountRequired, "환불 계좌가 필요합니다.")
+	}
+	return refund, err
 }
 
 // CompensationOf returns what the guest of a reservation got for a door that did not open; its kind is empty for nothing.

@@ -55,10 +55,10 @@ func (t keyTexts) window(key Key) string {
 // compensation tells what the guest got for a door that did not open; empty for nothing.
 func (t keyTexts) compensation(key Key) string {
 	switch {
+	case key.RefundedWon > 0: // after an extension, too
+		return t.fill(t.Refunded, grouped(key.RefundedWon))
 	case key.ExtendedMinutes > 0:
 		return t.fill(t.Extended, key.ExtendedMinutes)
-	case key.RefundedWon > 0:
-		return t.fill(t.Refunded, grouped(key.RefundedWon))
 	}
 	return ""
 }
