@@ -3,6 +3,7 @@ package reserve
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -169,17 +170,32 @@ func (c *change) moveTo(stay stay, branch booking.Branch, to target, by, reason 
 	if err := postgres.ExpireHolds(c.ctx, c.tx, place, r.ID, c.now); err != nil {
 		return err
 	}
-	free, err := postgres.RoomFree(c.ctx, c.tx, place, ids(parts)...)
+	own, err := postgres.OwnQuarantines(c.ctx, c.tx, r.ID, to.room.ID)
+	if err != nil {
+		return err
+	}
+	taken := within(own, times)
+	mine := slices.Concat(ids(parts), taken)
+	free, err := postgres.RoomFree(c.ctx, c.tx, place, mine...)
 	if err != nil {
 		return err
 	}
 	if !free {
-		return c.conflict(c.ctx, c.tx, place, ids(parts)...)
+		return c.conflict(c.ctx, c.tx, place, mine...)
+	}
+	if err := postgres.ReleaseQuarantines(c.ctx, c.tx, taken); err != nil {
+		return err
 	}
 	if err := c.place(parts, to, by, reason); err != nil {
 		return err
 	}
 	return c.passAt(to.room, times)
+}
+
+// within returns the quarantines that a stay has left and takes back with its new times: no pass but its own opens there. One that
+// reaches beyond them remains, because the agent may hold a pass for the rest.
+func within(own []booking.Reservation, times booking.Interval) []booking.ReservationID {
+	return ids(slices.DeleteFunc(slices.Clone(own), func(q booking.Reservation) bool { return q.Start.Before(times.Start) || q.End.After(times.End) }))
 }
 
 // passAt gives a stay that was moved a pass for its room and time. If only its end is another one, the PIN stays: the guest may be at the

@@ -157,7 +157,7 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 	if err != nil {
 		return err
 	}
-	taken := ids(slices.DeleteFunc(slices.Clone(own), func(q booking.Reservation) bool { return q.Start.Before(times.Start) || q.End.After(times.End) }))
+	taken := within(own, times)
 	parts := append(ids(st.extensions), current.ID)
 	free, err := s.partnerFits(ctx, tx, branch, room, times, slices.Concat(parts, taken), b, now)
 	if err != nil {

@@ -1,6 +1,7 @@
 package reserve_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -205,6 +206,63 @@ func TestMoveQuarantinesOnlyTheTimeItLeaves(t *testing.T) {
 	}
 	if found := s.quarantines(t); len(found) != 0 {
 		t.Errorf("quarantine after its release: %+v", found)
+	}
+}
+
+// TestStaffMoveThereAndBackDuringAnOutage: the agent holds the pass of a stay and is offline, and staff move the stay away and back. The
+// quarantine of the time that it has left is no other guest; one that reaches beyond the new time remains.
+func TestStaffMoveThereAndBackDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		room       int // 0: its own
+		away, back time.Duration
+		taken      bool // the way back
+	}{
+		"to another room and back": {room: 6},
+		"away and back":            {away: 2 * time.Hour},
+		"half an hour and back":    {away: 30 * time.Minute},
+		"away and halfway back":    {away: 2 * time.Hour, back: 30 * time.Minute, taken: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			g := s.guest(t, sandbox.MethodCard)
+			if c.room == g.wish.Room {
+				c.room--
+			}
+			s.listed(t, g.id)
+			move := func(room int, by time.Duration) error {
+				start := g.wish.Start.Add(by)
+				return s.Replica(t).Move(s.ctx, reserve.MoveRequest{ID: booking.ReservationID(g.id), Room: room, Times: local(start, start.Add(time.Hour)), By: hq})
+			}
+			if err := move(cmp.Or(c.room, g.wish.Room), c.away); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // away and back again, so that the time it returns to is in quarantine once more
+				if n := len(s.quarantines(t)); n != 1 {
+					t.Fatalf("%d quarantines, want that of the first time", n)
+				}
+				err := move(g.wish.Room, c.back)
+				if c.taken {
+					if !errors.Is(err, reserve.ErrTaken) && !errors.Is(err, reserve.ErrHeld) {
+						t.Errorf("back: %v, want a conflict", err)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if found := s.quarantines(t); len(found) != 0 {
+					t.Errorf("quarantine of the time of the stay: %+v", found)
+				}
+				if got := s.start(t, g.id); !got.Equal(g.wish.Start) || s.key(t, g.id) != g.key {
+					t.Errorf("it begins at %v with another key, want %v", got, g.wish.Start)
+				}
+				if err := move(cmp.Or(c.room, g.wish.Room), c.away); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
