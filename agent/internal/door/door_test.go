@@ -448,6 +448,34 @@ func TestLockReleasedByKeypad(t *testing.T) {
 	})
 }
 
+// TestCauseIsReportedBeforeTheOpening opens the leaf in the moment in which the lock is released: a guest pulls while the keypad or the bar of
+// the exit is pressed. The cloud explains an opening by the events before it.
+func TestCauseIsReportedBeforeTheOpening(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		sense, contact, exit := boardtest.NewContact(), boardtest.NewContact(), boardtest.NewContact()
+		lock := new(boardtest.Lock)
+		b.controller = NewController(Config{Branch: "gangnam", Keys: b.controller.keys, Logger: slog.New(slog.DiscardHandler),
+			Send: func(m protocol.Message, _ time.Duration) { b.sent <- m }, Event: b.event},
+			[]Lock{{Device: "room_1", Kind: protocol.DoorRoom, Relay: lock.Relay(), Sense: sense, Contact: contact, Exit: exit}})
+		b.controller.Relock()
+		go b.controller.Watch(t.Context())
+		time.Sleep(time.Minute)
+		sense.Set(true)
+		contact.Set(true)
+		time.Sleep(3 * time.Second)
+		sense.Set(false)
+		contact.Set(false)
+		time.Sleep(3 * time.Second)
+		exit.Set(true)
+		contact.Set(true)
+		time.Sleep(3 * time.Second)
+		b.wantEvents(protocol.EventLockReleased, protocol.EventDoorOpened, protocol.EventDoorClosed, protocol.EventExitPressed, protocol.EventDoorOpened)
+		b.controller.Close()
+	})
+}
+
 func TestInputEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

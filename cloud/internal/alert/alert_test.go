@@ -17,6 +17,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/alert"
 	"github.com/yeolda/yeolda/cloud/internal/device"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/pass"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
@@ -188,6 +189,53 @@ func (f *fixture) wantOpen(want ...string) {
 	got := f.list(`select concat_ws(' ', kind, nullif(branch, ''), nullif(subject, '')) from alert where ended_at is null order by kind, branch, subject`)
 	if !slices.Equal(got, want) {
 		f.t.Errorf("open alerts %q, want %q", got, want)
+	}
+}
+
+// TestLockOutThatIsOver delivers an entry of a lock-out during an outage that ended before the agent returned.
+func TestLockOutThatIsOver(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.pass(10 * time.Second)
+	service := &pass.Service{DB: f.db, Link: noLink{}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: f.db.Now}
+	e := protocol.PassEntry{Journal: protocol.NewNonce(), Entry: 1, Device: "front_1", At: f.now.Add(-6 * time.Hour), Outcome: protocol.EntryRefused,
+		Reason: protocol.ReasonLockedOut, Source: protocol.SourcePIN}
+	e.Hash = e.Chain()
+	if err := service.Entry(t.Context(), protocol.Peer{Agent: agentOf("gangnam")}, e); err != nil {
+		t.Fatal(err)
+	}
+	f.pass(time.Minute)
+	f.wantOpen()
+	f.wantMessages()
+}
+
+type noLink struct{}
+
+func (noLink) Send(protocol.Peer, protocol.Message) error { return nil }
+
+// TestHeldDoorOfAnAbsentAgent loses the connection while a door is open. Whether it was closed since is not known.
+func TestHeldDoorOfAnAbsentAgent(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.pass(10 * time.Second)
+	mark := func() {
+		t.Helper()
+		err := f.db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+			_, err := postgres.MarkHeldDoors(ctx, tx, 2*time.Minute, now)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.sweep()
+	}
+	f.events(protocol.Event{Kind: protocol.EventExitPressed, Device: "front_1"}, protocol.Event{Kind: protocol.EventDoorOpened, Device: "front_1"})
+	f.offline("gangnam")
+	f.now = f.now.Add(100 * time.Second)
+	f.now = f.now.Add(25 * time.Second)
+	mark()
+	if got := f.list(`select kind from alert where kind = 'door-held'`); len(got) > 0 {
+		t.Errorf("got %q while the agent is away, want none", got)
 	}
 }
 

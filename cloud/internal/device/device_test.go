@@ -259,6 +259,31 @@ func TestEventsOfAnOutage(t *testing.T) {
 	}
 }
 
+// TestLateExplanationOfAnOpening delivers the opening of a door by a PIN during an outage before the pulse that explains it: messages of an
+// agent may overtake each other.
+func TestLateExplanationOfAnOpening(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	now := f.now
+	f.sendStatus(agent("gangnam"), protocol.Status{Inventory: &protocol.Inventory{
+		Doors: []protocol.Door{{Device: "front_1", Kind: protocol.DoorFront, Contact: true, Exit: true}}}})
+	report := func(age time.Duration, e protocol.Event) []postgres.Telemetry {
+		e.Device = "front_1"
+		return gangnam(protocol.Telemetry{At: now.Add(-age), Events: []protocol.Event{e}}.Aged(age))
+	}
+	opened := report(5*time.Minute-time.Second, protocol.Event{Kind: protocol.EventDoorOpened})
+	pulse := report(5*time.Minute, protocol.Event{Kind: protocol.EventEnergized, Source: protocol.SourcePIN})
+	if err := f.Telemetry(t.Context(), slices.Concat(opened, pulse)); err != nil {
+		t.Fatal(err)
+	}
+	if got := rows[string](f, `select kind || ' ' || extract(epoch from at - $1)::int from door_event order by at, id`, now); slices.Contains(got, "forced -299") {
+		t.Errorf("got %q, want no forced door", got)
+	}
+	if got := rows[string](f, `select kind from alert where ended_at is null`); len(got) > 0 {
+		t.Errorf("got alerts %q, want none", got)
+	}
+}
+
 // bookingOfDays adds a partner's booking that is in progress, with its first reservation and the extension of now, and a press of
 // its guest that failed.
 func (f *fixture) bookingOfDays(t *testing.T, start, pressed time.Time) {

@@ -162,6 +162,50 @@ func TestNoCompensationAfterAnEntry(t *testing.T) {
 	}
 }
 
+// While the branch is offline, its guests enter by PIN, and the entries arrive with the connection. Nothing is returned until then.
+func TestCompensationWaitsForTheJournal(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.compensating(t, `{"afterMinutes":1,"wonPerMinute":100}`)
+	_, id := s.stay(t, sandbox.MethodCard)
+	s.press(t, id, "room", "FAILED", "failed")
+	online := func(is bool) {
+		t.Helper()
+		s.exec(t, `
+			insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory, presence_since)
+			select id, '1', $2, $2, $1, '{}', $2 from branch where code = 'gangnam'
+			on conflict (branch_id) do update set online = $1, presence_since = $2`, is, s.Clock.Now())
+	}
+	compensated := func() int {
+		t.Helper()
+		if err := s.Replica(t).Compensate(s.ctx); err != nil {
+			t.Fatal(err)
+		}
+		return s.count(t, `select count(*) from compensation where reservation_id = $1`, id)
+	}
+	online(false)
+	s.Clock.Advance(time.Second)
+	entered := s.Clock.Now()
+	s.Clock.Advance(5 * time.Minute)
+	if compensated() != 0 {
+		t.Error("compensated while the branch was offline")
+	}
+	online(true)
+	s.Clock.Advance(time.Second)
+	if compensated() != 0 {
+		t.Error("compensated before the agent had reported its journal")
+	}
+	s.exec(t, `
+		insert into pass_entry (username, journal, entry, branch_id, reservation_id, device, at, outcome, reason, source, previous, hash, received_at)
+		select a.username, 'j', r.id, r.branch_id, r.id, 'room_' || m.no, $2, 'opened', '', 'pin', '', '', $3
+		from reservation r join room m on m.id = r.room_id join agent_credential a on a.branch_id = r.branch_id
+		where r.id = $1 limit 1`, id, entered, s.Clock.Now())
+	s.Clock.Advance(2 * time.Minute)
+	if compensated() != 0 {
+		t.Error("compensated although the guest was inside")
+	}
+}
+
 // A phone number gets at most so many compensations in a month.
 func TestCompensationLimitPerPhone(t *testing.T) {
 	t.Parallel()
