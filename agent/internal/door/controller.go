@@ -60,9 +60,10 @@ func (c *Controller) Relock() {
 	c.inputs = nil
 	for _, d := range c.order {
 		d.inspect()
-		c.observe(d.lock.Device, d.lock.Contact, protocol.EventDoorOpened, protocol.EventDoorClosed)
+		// Causes first: of changes that are seen at the same time, those that explain an opening are reported before it.
 		c.observe(d.lock.Device, d.lock.Exit, protocol.EventExitPressed, "")
 		c.observe(d.lock.Device, d.lock.Sense, protocol.EventLockReleased, "")
+		c.observe(d.lock.Device, d.lock.Contact, protocol.EventDoorOpened, protocol.EventDoorClosed)
 	}
 }
 

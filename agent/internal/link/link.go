@@ -42,7 +42,7 @@ const (
 	failoverTimeout   = 5 * time.Second  // the same, while there are brokers that were not tried yet
 	packetTimeout     = 3 * time.Second  // for a write, and for the acknowledgement of anything sent
 	subscribeAttempts = 3
-	senders           = 8           // publishes that may wait for their acknowledgement at the same time
+	senders           = 8           // publishes that may wait for their acknowledgement at the same time, beside one of telemetry
 	shutdownTimeout   = time.Second // for the outbox when the agent stops
 
 	stableTime     = time.Minute            // a connection that lasted this long resets the back-off
@@ -154,7 +154,7 @@ func (l *Link) Refresh() {
 }
 
 // Send puts a message into the outbox. The message is delivered at least once, or not at all if its lifetime ends first;
-// messages may overtake each other. Send never blocks: if the outbox is full, the oldest message is lost.
+// messages may overtake each other, except telemetry. Send never blocks: if the outbox is full, the oldest message is lost.
 func (l *Link) Send(m protocol.Message, correlationData []byte, life time.Duration) {
 	l.send(m, correlationData, life, false)
 }
@@ -335,6 +335,7 @@ func (l *Link) use(ctx context.Context, s *session) (better *session, err error)
 	for range senders {
 		g.Go(func() error { return l.drainOutbox(gctx, s) })
 	}
+	g.Go(func() error { return l.drainTelemetry(gctx, s) })
 	g.Go(func() error {
 		if better = l.findBetter(ctx, gctx, s); better != nil {
 			return errReturned
@@ -574,6 +575,21 @@ func (l *Link) drainOutbox(ctx context.Context, s *session) error {
 		}
 		err := l.publish(ctx, s, p.aged(time.Now()))
 		l.outbox.done(p, err == nil)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// drainTelemetry publishes the telemetry of the outbox in its order.
+func (l *Link) drainTelemetry(ctx context.Context, s *session) error {
+	for {
+		p, ok := l.outbox.telemetry.take(ctx)
+		if !ok {
+			return nil
+		}
+		err := l.publish(ctx, s, p.aged(time.Now()))
+		l.outbox.telemetry.done(err == nil)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -12,7 +13,7 @@ func TestWaitingEventsHaveAnAge(t *testing.T) {
 	t.Parallel()
 	l := New(Config{})
 	l.Send(protocol.Telemetry{Events: []protocol.Event{{Kind: protocol.EventDoorOpened, Device: "front_1"}}}, nil, 10*time.Minute)
-	item := <-l.outbox.waiting
+	item, _ := l.outbox.telemetry.take(t.Context())
 	for waited, want := range map[time.Duration]uint32{0: 0, 999 * time.Millisecond: 0, time.Second: 1000, 9 * time.Minute: 540_000, 2 * time.Hour: 3_600_000} {
 		got, err := protocol.Decode[protocol.Telemetry](item.aged(item.queued.Add(waited)).payload)
 		if err != nil || got.AgeMs != want || len(got.Events) != 1 {
@@ -55,5 +56,52 @@ func TestOfferedMessagesWait(t *testing.T) {
 	}
 	if l.outbox.offered.Load() != 0 || l.outbox.open.Load() != outboxSize || offer() {
 		t.Error("a lost message counts, or one is taken by a full outbox")
+	}
+}
+
+// TestFullSequence fills the telemetry while its first message is being sent: the oldest ones that wait are lost.
+func TestFullSequence(t *testing.T) {
+	t.Parallel()
+	o := newOutbox()
+	put := func(device string, life time.Duration) {
+		o.put(outboxItem{telemetry: &protocol.Telemetry{Events: []protocol.Event{{Device: device}}}, expires: time.Now().Add(life)})
+	}
+	next := func() string {
+		p, ok := o.telemetry.take(t.Context())
+		if !ok {
+			return ""
+		}
+		return p.telemetry.Events[0].Device
+	}
+	put("sent", time.Minute)
+	if got := next(); got != "sent" {
+		t.Fatalf("got %q, want the first message", got)
+	}
+	for range 3 {
+		put("lost", time.Minute)
+	}
+	put("expired", 0)
+	for range outboxSize - 2 {
+		put("kept", time.Minute)
+	}
+	if n := o.open.Load(); n != outboxSize {
+		t.Errorf("%d messages are open, want %d", n, outboxSize)
+	}
+	o.telemetry.done(false)
+	if got := next(); got != "sent" {
+		t.Errorf("got %q, want the undelivered message again", got)
+	}
+	o.telemetry.done(true)
+	if got := next(); got != "kept" {
+		t.Errorf("got %q, want a message that was kept", got)
+	}
+	o.telemetry.done(true)
+	if n := o.open.Load(); n != outboxSize-3 {
+		t.Errorf("%d messages are open, want %d", n, outboxSize-3)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, ok := o.telemetry.take(ctx); ok {
+		t.Error("taken after the end")
 	}
 }

@@ -68,6 +68,8 @@ func InsertTelemetry(ctx context.Context, q Querier, told []Telemetry, now time.
 	if len(readings) > 0 {
 		queueReadings(batch, readings, now)
 	}
+	// An opening is explained by the events before it. Agents of earlier versions may send them after it.
+	slices.SortStableFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
 	for len(events) > 0 {
 		n := len(events)
 		if i := slices.IndexFunc(events, func(e event) bool { return e.Kind == protocol.EventDoorOpened }); i >= 0 {
