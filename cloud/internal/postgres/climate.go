@@ -217,7 +217,7 @@ type HeldDoor struct {
 }
 
 // MarkHeldDoors writes one event for each door that opened more than after ago and has not closed since. Doors that opened
-// more than a day ago are ignored.
+// more than a day ago are ignored. While the agent is offline, and until it has had a minute to report its events, it is not known.
 func MarkHeldDoors(ctx context.Context, tx pgx.Tx, after time.Duration, now time.Time) ([]HeldDoor, error) {
 	// The lock serializes replicas: the second one finds the event of the first.
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtext($1))`, "door-held"); err != nil {
@@ -232,6 +232,7 @@ func MarkHeldDoors(ctx context.Context, tx pgx.Tx, after time.Duration, now time
 		), marked as (
 			insert into door_event (branch_id, device, kind, at)
 			select branch_id, device, $4, $1 from last where kind = 'door-opened' and at < $2
+			  and exists (select from agent_inventory i where i.branch_id = last.branch_id and `+reported("$1")+`)
 			returning branch_id, device
 		)
 		select b.code, m.device from marked m join branch b on b.id = m.branch_id order by 1, 2`,
