@@ -45,6 +45,10 @@ func (s *Service) alert(ctx context.Context, tx pgx.Tx, branch string, e protoco
 		}
 	}
 	if stored.New && e.Reason == protocol.ReasonLockedOut {
+		// The entry may be one of an outage.
+		if locked, err := postgres.LockedOut(ctx, tx, branch, e.Device, s.now()); err != nil || !locked {
+			return err
+		}
 		return postgres.OpenAlert(ctx, tx, "reader-lockout", branch, e.Device, e.At)
 	}
 	return nil

@@ -48,6 +48,14 @@ func lockOut(now string) string {
 		  and not exists (select from pass_entry o where o.branch_id = b.id and o.device = a.subject and o.outcome <> 'refused' and o.at > e.at))`
 }
 
+// LockedOut reports whether the journal of a branch's agent shows that a keypad is locked now.
+func LockedOut(ctx context.Context, q Querier, branch, device string, now time.Time) (locked bool, err error) {
+	err = q.QueryRow(ctx, `
+		select coalesce(l.until > $3, false) from branch b, (select $2::text as subject) a, lateral `+lockOut("$3::timestamptz")+` l
+		where b.code = $1`, branch, device, now).Scan(&locked)
+	return locked, err
+}
+
 // keyFacts selects the facts of a key k and its reservation r. $2 is the kind of door, $3 the time plus the lead of the
 // unlock window, $4 the age after which a failed press does not count, $5 that lead.
 var keyFacts = `
