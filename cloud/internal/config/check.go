@@ -39,6 +39,7 @@ func (s Settings) Check() error {
 	s.validateProviders(problem)
 	s.validateRoles(problem)
 	s.validateMode(problem)
+	s.validateSafety(problem)
 	return errors.Join(problems...)
 }
 
@@ -117,17 +118,19 @@ func (s Settings) validateListeners(problem report) {
 			problem("YEOLDA_MQTT_ADDR", "%s is reachable from other machines without TLS; use YEOLDA_MQTT_TLS_ADDR, or allow it with YEOLDA_MQTT_PLAIN_PUBLIC=true", s.MQTT.Addr)
 		}
 	}
-	ports := map[string]string{}
-	for _, l := range listeners {
-		_, port, err := net.SplitHostPort(l.addr)
+	for i, l := range listeners {
+		host, port, err := net.SplitHostPort(l.addr)
 		if err != nil {
 			problem(l.variable, "%q is not an address of the form host:port", l.addr)
 			continue
 		}
-		if taken, ok := ports[port]; ok && port != "0" {
-			problem(l.variable, "port %s is already used by %s", port, taken)
+		for _, other := range listeners[:i] {
+			otherHost, otherPort, err := net.SplitHostPort(other.addr)
+			if err == nil && port == otherPort && port != "0" && overlap(host, otherHost) {
+				problem(l.variable, "port %s is already used by %s", port, other.variable)
+				break
+			}
 		}
-		ports[port] = l.variable
 	}
 	if s.MQTT.TLSAddr != "" {
 		for variable, file := range map[string]string{"YEOLDA_TLS_CERT": s.MQTT.TLSCert, "YEOLDA_TLS_KEY": s.MQTT.TLSKey} {

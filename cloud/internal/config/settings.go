@@ -37,8 +37,8 @@ type HTTP struct {
 	DrainTime         time.Duration  `env:"YEOLDA_DRAIN_TIME" default:"0s" help:"Time to continue serving after the signal to stop, while not ready, so that load balancers notice."`
 	PublicURL         string         `env:"YEOLDA_PUBLIC_URL" placeholder:"URL" help:"Address customers use, for links in messages; required in production (demo: http:// and the HTTP address)."`
 	CookieSecure      bool           `env:"YEOLDA_COOKIE_SECURE" default:"true" negatable:"" help:"Send cookies over HTTPS only."`
-	TrustedProxies    []netip.Prefix `env:"YEOLDA_TRUSTED_PROXIES" placeholder:"CIDR" help:"Reverse proxies whose X-Forwarded-For is trusted; required behind a proxy in production."`
-	RateLimits        string         `env:"YEOLDA_RATE_LIMITS" default:"on" enum:"on,off" help:"Limit how often a client may try (on, off); off for load tests."`
+	TrustedProxies    []netip.Prefix `env:"YEOLDA_TRUSTED_PROXIES" placeholder:"CIDR" help:"Reverse proxies whose X-Forwarded-For is trusted; required behind a proxy in production, no network wider than a private one."`
+	RateLimits        string         `env:"YEOLDA_RATE_LIMITS" default:"on" enum:"on,off" help:"Limit how often a client may try (on, off); off for load tests in demo mode."`
 	SecondFactor      []string       `name:"second-factor-roles" env:"YEOLDA_SECOND_FACTOR_ROLES" placeholder:"ROLE" help:"Roles of administrators that must set up a second factor, such as hq,manager."`
 	AdminIdle         time.Duration  `name:"admin-idle-timeout" env:"YEOLDA_ADMIN_IDLE_TIMEOUT" default:"0s" help:"End a session of an administrator without requests for this long; 0: only after 24 hours."`
 	StepUp            time.Duration  `name:"step-up-after" env:"YEOLDA_STEP_UP_AFTER" default:"15m" help:"Refunds, exports and PINs require that an administrator has logged in or confirmed the identity within this time; 0: never."`
@@ -136,7 +136,7 @@ type Times struct {
 
 // Toss is the payment provider. In demo mode it is the sandbox unless a URL is set.
 type Toss struct {
-	URL             string `name:"toss-url" env:"YEOLDA_TOSS_URL" placeholder:"URL" help:"Payment provider, https://api.tosspayments.com (demo: the sandbox)."`
+	URL             string `name:"toss-url" env:"YEOLDA_TOSS_URL" placeholder:"URL" help:"Payment provider, https://api.tosspayments.com; http:// only for loopback and the sandbox (demo: the sandbox)."`
 	WidgetSecretKey Secret `name:"toss-widget-secret-key" env:"YEOLDA_TOSS_WIDGET_SECRET_KEY" placeholder:"KEY" help:"Secret key of widget payments (..._gsk_...)."`
 	APISecretKey    Secret `name:"toss-api-secret-key" env:"YEOLDA_TOSS_API_SECRET_KEY" placeholder:"KEY" help:"Secret key of virtual accounts issued by staff (..._sk_...)."`
 	ClientKey       string `name:"toss-client-key" env:"YEOLDA_TOSS_CLIENT_KEY" placeholder:"KEY" help:"Client key of the widget (..._gck_...)."`
@@ -149,7 +149,7 @@ type Messages struct {
 	SMTPURL         string            `name:"smtp-url" env:"YEOLDA_SMTP_URL" placeholder:"URL" help:"Mail server, smtp://user:password@host:587 (STARTTLS; ?tls=implicit for port 465); off: no mail (demo: the sandbox's)."`
 	MailFrom        string            `env:"YEOLDA_MAIL_FROM" placeholder:"ADDRESS" help:"Sender of mails."`
 	HQEmail         string            `name:"hq-email" env:"YEOLDA_HQ_EMAIL" placeholder:"ADDRESS" help:"Headquarters, for franchise inquiries, and for alerts unless contacts are set in the console."`
-	SolapiURL       string            `env:"YEOLDA_SOLAPI_URL" placeholder:"URL" help:"Message provider (default: https://api.solapi.com; demo without an API key: the sandbox)."`
+	SolapiURL       string            `env:"YEOLDA_SOLAPI_URL" placeholder:"URL" help:"Message provider; http:// only for loopback and the sandbox (default: https://api.solapi.com; demo without an API key: the sandbox)."`
 	SolapiAPIKey    Secret            `name:"solapi-api-key" env:"YEOLDA_SOLAPI_API_KEY" placeholder:"KEY" help:"API key of the message provider."`
 	SolapiAPISecret Secret            `name:"solapi-api-secret" env:"YEOLDA_SOLAPI_API_SECRET" placeholder:"SECRET" help:"API secret of the message provider."`
 	SolapiSender    string            `env:"YEOLDA_SOLAPI_SENDER" placeholder:"NUMBER" help:"Registered sender number of text messages."`

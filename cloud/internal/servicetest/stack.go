@@ -123,7 +123,7 @@ func start(t testing.TB, clock *Clock, rules *postgres.Clock, change ...func(*co
 	settings := defaults(t)
 	settings.Secrets.Mode = config.ModeDemo
 	settings.HTTP.Addr = freeAddr(t)
-	for settings.MQTT.Addr = freeAddr(t); port(settings.MQTT.Addr) == port(settings.HTTP.Addr); { // the service accepts no port twice
+	for settings.MQTT.Addr = freeAddr(t); settings.MQTT.Addr == settings.HTTP.Addr; {
 		settings.MQTT.Addr = freeAddr(t)
 	}
 	settings.HTTP.MetricsAddr = "127.0.0.1:0"
@@ -270,11 +270,6 @@ func applyDemo(t testing.TB, db *postgres.DB, settings config.Settings) {
 	if err := branchfile.Apply(ctx, db, keys, "branches.yaml", file, plan, "test"); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func port(addr string) string {
-	_, port, _ := net.SplitHostPort(addr)
-	return port
 }
 
 // freeAddr returns an address to listen on later. Each call uses a separate loopback address where the system
