@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -72,6 +73,21 @@ type bundle struct {
 	assets map[string]asset  // by hashed name
 	entry  map[string]string // source -> hashed name
 	needs  map[string][]string
+}
+
+// bundleEach bundles the entry points of each page on their own, so that a page needs one script.
+func bundleEach(tree fs.FS, pages ...[]string) (*bundle, error) {
+	all := &bundle{assets: map[string]asset{}, entry: map[string]string{}, needs: map[string][]string{}}
+	for _, entries := range pages {
+		b, err := bundlePages(tree, entries...)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all.assets, b.assets)
+		maps.Copy(all.entry, b.entry)
+		maps.Copy(all.needs, b.needs)
+	}
+	return all, nil
 }
 
 // bundlePages bundles entry points. Code that they share becomes separate files.

@@ -121,7 +121,9 @@ type made struct {
 var makeOnce = sync.OnceValues(func() (*made, error) {
 	var m made
 	var err error
-	if m.pages, err = bundlePages(sources(), "customer.ts", "styles/customer.css", "console.ts", "styles/console.css", keyParts); err != nil {
+	m.pages, err = bundleEach(sources(),
+		[]string{"customer.ts", "styles/customer.css"}, []string{"console.ts", "styles/console.css"}, []string{keyParts})
+	if err != nil {
 		return nil, fmt.Errorf("bundle pages: %w", err)
 	}
 	if m.fixed, err = fixedFiles(); err != nil {

@@ -92,6 +92,22 @@ func TestNothingFromElsewhereIsBundled(t *testing.T) {
 	}
 }
 
+func TestEachPageNeedsOneScript(t *testing.T) {
+	t.Parallel()
+	made, err := makeOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(made.pages.entry) == 0 {
+		t.Error("no entry point was bundled")
+	}
+	for page, needs := range made.pages.needs {
+		if len(needs) > 0 {
+			t.Errorf("%s needs %v, want no second script", page, needs)
+		}
+	}
+}
+
 func TestEveryKoreanTextHasAnEnglishOne(t *testing.T) {
 	t.Parallel()
 	texts := func(name string) map[string][]string {
