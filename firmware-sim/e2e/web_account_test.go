@@ -52,6 +52,7 @@ func TestWebAccount(t *testing.T) {
 		p.see("정말 취소할까요?")
 		p.press("취소하기")
 		p.see("예약을 취소했어요", "30,000원")
+		p.headed("예약을 취소했어요")
 		p.look("canceled")
 		p.press("내 예약")
 		p.see("다가오는 예약", "지난 예약")

@@ -138,8 +138,10 @@ func TestWebPurchase(t *testing.T) {
 		p.on(phone).open("/")
 		p.press("방금 예약하신 내역이 있어요") // the guest left the page, but the account number is still available
 		p.see("입금하면 예약이 확정돼요")
+		p.tabTo("복사")
 		postJSON(t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": p.lastOrder(s)}, nil)
 		p.see("예약이 확정됐어요", "010-****-6789 번호로 열쇠 링크를 보냈어요")
+		p.headed("예약이 확정됐어요")
 		p.press("번호 고치기")
 		p.look("receipt-correction", phone, narrow)
 		p.on(phone).fill("휴대폰 번호", "0102345678") // a digit is missing
@@ -431,6 +433,12 @@ func TestWebPurchase(t *testing.T) {
 			p.look("large"+strings.ReplaceAll(path, "/", "-"), phone)
 		}
 	})
+}
+
+// headed waits until the heading of the screen has the focus.
+func (p *page) headed(heading string) {
+	p.t.Helper()
+	p.wait("the focus on the heading "+heading, `document.activeElement.matches("h1") && document.activeElement.innerText === `+quoted(heading))
 }
 
 // tabTo presses the tab key until the element with the given name has the focus.

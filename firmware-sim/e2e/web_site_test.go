@@ -180,7 +180,9 @@ func TestWebTimesRunOut(t *testing.T) {
 		p.patience = 40 * time.Second
 		p.begin("내일", "5번 룸")
 		p.reserve()
+		value[bool](p, `(document.querySelector("main input")?.focus(), true)`)
 		p.see("맡아 둔 시간이 지났어요")
+		p.headed("맡아 둔 시간이 지났어요")
 		p.look("hold-over", phone, desktop, narrow)
 		p.on(phone).press("다시 맡기")
 		p.see("누구 이름으로 예약할까요?", "자리를 맡아 드려요")
@@ -192,7 +194,9 @@ func TestWebTimesRunOut(t *testing.T) {
 		p.introduce("01077776666")
 		p.pay(s, "가상계좌")
 		p.see("입금하면 예약이 확정돼요")
+		value[bool](p, `(document.querySelector(".account button")?.focus(), true)`)
 		p.see("예약이 취소됐어요") // without a reload
+		p.headed("예약이 취소됐어요")
 		p.look("deposit-over")
 	})
 }

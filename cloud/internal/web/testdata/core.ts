@@ -802,6 +802,29 @@ test("the English console explains a refusal in English", async () => {
   equal(refusal("한도 초과"), "한도 초과");
 });
 
+test("a heading that replaces another one gets the focus that was lost, also on the first screen", async () => {
+  const main = document.body.appendChild(h("main", null));
+  const turn = () => new Promise((done) => setTimeout(done));
+  const [, dispose] = scope(() => arriveAt(main, true));
+  await turn();
+  main.append(h("h1", { tabindex: -1 }, "first"), h("button", null));
+  await turn();
+  equal(document.activeElement?.tagName, "BODY", "the browser focuses the first screen");
+  for (const [name, lost, want] of [
+    ["kept", false, "other"],
+    ["lost", true, "next"],
+  ] as const) {
+    const other = document.body.appendChild(h("button", null, "other"));
+    (lost ? main.querySelector("button")! : other).focus();
+    main.replaceChildren(h("h1", { tabindex: -1 }, "next"), h("button", null));
+    await turn();
+    equal(document.activeElement?.textContent, want, name);
+    other.remove();
+  }
+  dispose();
+  main.remove();
+});
+
 test("a new screen's heading gets the focus, also if it comes late, but not from the user", async () => {
   const main = document.body.appendChild(h("main", null));
   const heading = () => h("h1", { tabindex: -1 }, "title");

@@ -68,7 +68,7 @@ export function frame(branch: string | undefined, current: string, screen: () =>
   closeDialogs();
   const main = h("main", { id: "main", tabindex: -1 });
   append(main, screen());
-  if (arrived) arriveAt(main);
+  arriveAt(main, !arrived);
   arrived = true;
   const home = branch ?? homeBranch() ?? "";
   return [

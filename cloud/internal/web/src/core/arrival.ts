@@ -3,26 +3,31 @@
 import { onCleanup } from "./signal";
 
 /**
- * Scrolls to the top of a new screen and focuses its heading. A screen whose data are fetched first has none yet: its heading is
- * focused when it appears, unless the user has focused something else meanwhile.
+ * Scrolls to the top of a new screen and focuses its heading, which appears late if the screen fetches data first. Later, a
+ * heading that replaces another one is that of another screen at the same address: it is focused if the focus was lost with the
+ * replaced screen. The browser scrolls and focuses the first screen itself.
  */
-export function arriveAt(main: HTMLElement): void {
-  const focused = (): boolean => {
+export function arriveAt(main: HTMLElement, first = false): void {
+  let shown: Element | null = null;
+  const look = (mayFocus: boolean): void => {
     const heading = main.querySelector("h1");
-    heading?.focus({ preventScroll: true });
-    return heading !== null;
+    if (!heading || heading === shown) return;
+    if (mayFocus) {
+      if (shown) scrollTo(0, 0);
+      heading.focus({ preventScroll: true });
+    }
+    shown = heading;
   };
-  const late = new MutationObserver(() => {
-    if (document.activeElement !== document.body || focused()) late.disconnect();
-  });
+  const changes = new MutationObserver(() => look(!!(shown || !first) && document.activeElement === document.body));
   let alive = true;
   onCleanup(() => {
     alive = false;
-    late.disconnect();
+    changes.disconnect();
   });
   queueMicrotask(() => {
     if (!alive) return;
-    scrollTo(0, 0);
-    if (!focused()) late.observe(main, { childList: true, subtree: true });
+    if (!first) scrollTo(0, 0);
+    look(!first);
+    changes.observe(main, { childList: true, subtree: true });
   });
 }

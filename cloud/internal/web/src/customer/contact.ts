@@ -104,7 +104,6 @@ export function guarded(held: Held, view: (held: Held, guard: Guard) => Child): 
   };
   whileSeen(holdInterval, () => void check());
   return match(lost, (now) => {
-    if (now.is !== "held") scrollTo(0, 0);
     if (now.is === "over") return gone();
     if (now.is === "other") return otherHold(held, now.held);
     return view(held, { over, check });

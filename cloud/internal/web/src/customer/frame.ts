@@ -24,7 +24,7 @@ export function frame(screen: () => Child): Child {
   seller.set(null);
   const main = h("main", { id: "main", tabindex: -1 });
   append(main, screen());
-  if (arrived) arriveAt(main);
+  arriveAt(main, !arrived);
   arrived = true;
   return [h("a", { class: "skip", href: "#main" }, t("skip")), header(), offlineBanner(), main, footer()];
 }
