@@ -97,7 +97,7 @@ func (b *buyer) reach(screen string) {
 	}
 	if screen == "receipt" {
 		b.correction = "01040000000"
-		b.press("번호 고치기")
+		b.press("고치기")
 		b.fill("휴대폰 번호", b.correction)
 	}
 }

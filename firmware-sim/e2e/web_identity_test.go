@@ -88,9 +88,9 @@ func TestWebPurchaseIdentity(t *testing.T) {
 		p.press("다시 시도")
 		p.wait("the payment methods", `document.querySelector(".actions .button.primary")?.disabled === false`)
 		if after := value[float64](p, top); after != before {
-			t.Errorf("the link 번호 고치기 moved from %v to %v px when the payment methods appeared: a press would miss it", before, after)
+			t.Errorf("the link 고치기 moved from %v to %v px when the payment methods appeared: a press would miss it", before, after)
 		}
-		p.press("번호 고치기")
+		p.press("고치기")
 		p.at("/book/contact")
 		p.press("예약 그만두기")
 	})

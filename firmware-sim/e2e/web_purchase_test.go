@@ -140,22 +140,37 @@ func TestWebPurchase(t *testing.T) {
 		p.see("입금하면 예약이 확정돼요")
 		p.tabTo("복사")
 		postJSON(t, s.SandboxAt+"/sandbox/deposits", map[string]string{"orderId": p.lastOrder(s)}, nil)
-		p.see("예약이 확정됐어요", "010-****-6789 번호로 열쇠 링크를 보냈어요")
+		p.see("예약이 확정됐어요", "010-****-6789 앞으로 열쇠 링크를 보냈어요")
 		p.headed("예약이 확정됐어요")
 		p.press("번호 고치기")
 		p.look("receipt-correction", phone, narrow)
 		p.on(phone).fill("휴대폰 번호", "0102345678") // a digit is missing
-		p.press("이 번호로 열쇠 보내기")
+		p.press("열쇠 다시 보내기")
 		p.see("휴대폰 번호를 확인해 주세요.")
 		p.fill("휴대폰 번호", "01023456780")
-		p.press("이 번호로 열쇠 보내기")
-		p.see("번호를 저장했어요.", "010-****-6780 번호로 열쇠 링크를 보냈어요")
+		p.press("열쇠 다시 보내기")
+		p.see("번호를 저장했어요.", "010-****-6780 앞으로 열쇠 링크를 보냈어요")
 		p.press("열쇠 열기") // the new one
 		p.see("부터 열 수 있어요", "뒤예요")
 		p.look("key-before")
 		// Companions can be invited and the stay can be extended before it begins. No door opens, and there is no stay to end.
 		if enabled := p.enabled("button[name=door], #end button"); enabled != "" {
 			t.Errorf("%q can be pressed a day before the reservation, want no door and no early end", enabled)
+		}
+	})
+
+	story("with a number outside Korea", func(t *testing.T, p *page) {
+		p.begin("내일", "4번 룸")
+		p.reserve()
+		p.fill("이메일 (선택)", "jane@example.com")
+		p.introduce("+1 212 555 0100")
+		if to := value[string](p, `document.querySelector(".sent-to b").innerText`); to != "jane@example.com" {
+			t.Errorf("the payment screen sends the key to %s, want the e-mail address", to)
+		}
+		p.pay(s, "카드")
+		p.see("예약이 확정됐어요", "j***@example.com 앞으로 열쇠 링크를")
+		if p.sees("0100") {
+			t.Error("the receipt names the number, which receives nothing")
 		}
 	})
 
@@ -254,7 +269,7 @@ func TestWebPurchase(t *testing.T) {
 		p.press("원 결제하기")
 		p.see("결제를 확인하고 있어요")
 		other.open(value[string](p, `location.href`))
-		other.see("예약이 확정됐어요", "010-****-0124 번호로 열쇠 링크를 보내 드려요")
+		other.see("예약이 확정됐어요", "010-****-0124 앞으로 열쇠 링크를 보내 드려요")
 		other.look("receipt-elsewhere", phone)
 	})
 

@@ -146,5 +146,8 @@ export function looksLikeMobile(text: string): boolean {
 /** Whether a mobile number is outside Korea. The message provider reaches Korean numbers only. */
 export const isAbroad = (mobile: string): boolean => /^\+(?!82)/.test(mobile.replace(/[^\d+]/g, ""));
 
+/** The contact that receives the key. A guest with a number outside Korea gets it by e-mail. */
+export const keyRecipient = (mobile: string, email: string | null): string => (isAbroad(mobile) && email) || mobile;
+
 export const looksLikeEmail = (text: string): boolean =>
   text.length <= 100 && /^[^\s@<>,;"]+@[^\s@<>,;"]+\.[^\s@<>,;"]+$/.test(text);

@@ -17,6 +17,7 @@ import {
   refundNote,
   whatIsHeld,
 } from "./contact";
+import { keyRecipient } from "./field";
 import { keep, purchase } from "./purchase";
 import { actions, button, explain, failure, fetched, heading, note, trouble } from "./screen";
 import { type Branch, branchName, getSite } from "./service";
@@ -63,7 +64,7 @@ export function payPage(): Child {
 }
 
 function screen(held: Held, { over }: Guard): Child {
-  const { mobile } = purchase()!;
+  const { mobile, email } = purchase()!;
   const widgets = resource(() => open(held.hold.amount, held.hold.clientKey));
   const problem = signal("");
   const busy = signal(false);
@@ -89,7 +90,7 @@ function screen(held: Held, { over }: Guard): Child {
           "p",
           { class: "sent-to" },
           h("span", null, t("keyGoesTo")),
-          h("b", null, mobile),
+          h("b", null, keyRecipient(mobile, email)),
           h("a", { href: "/book/contact" }, t("fixNumber")),
         )
       : note(t("extensionKey")),

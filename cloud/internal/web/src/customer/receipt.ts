@@ -11,7 +11,7 @@ import { computed, effect, type Readable, signal } from "../core/signal";
 import { tabStore } from "../core/storage";
 import { arrival } from "./arrival";
 import { receiptStatus } from "./cash-receipt";
-import { checkAll } from "./field";
+import { checkAll, keyRecipient } from "./field";
 import { check, clock, cross, question, sign } from "./icons";
 import { mobileField } from "./person";
 import { forgetRecent } from "./recent";
@@ -183,8 +183,11 @@ const methodText = (method: string): string =>
 
 const mapLink = (b: Branch): string => `https://map.naver.com/p/search/${encodeURIComponent(b.address)}`;
 
-/** 010-****-5678 */
-const masked = (number: string): string => number.replace(/\d(?=(?:\D*\d){4})/g, (d, i: number) => (i < 3 ? d : "*"));
+/** 010-****-5678, j***@example.com */
+const masked = (to: string): string =>
+  to.includes("@")
+    ? to.replace(/^(.).*@/u, "$1***@")
+    : to.replace(/\d(?=(?:\D*\d){4})/g, (d, i: number) => (i < 3 ? d : "*"));
 
 function done(shown: Readable<Found>, refresh: () => Promise<unknown>): Child {
   const { receipt: r, branch } = shown.peek();
@@ -211,7 +214,7 @@ function done(shown: Readable<Found>, refresh: () => Promise<unknown>): Child {
 function deliveryText(r: Receipt): string {
   const text = { sent: "doneSent", failed: "doneFailed" } as const;
   const how = r.keyMessage === "sent" || r.keyMessage === "failed" ? text[r.keyMessage] : "doneText";
-  return t(how, { to: masked(r.mobileNum) });
+  return t(how, { to: masked(keyRecipient(r.mobileNum, r.email)) });
 }
 
 const keyLinks = (url: string | null): Child =>
