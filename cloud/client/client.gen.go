@@ -2335,8 +2335,10 @@ type ReservationRecord struct {
 	BookingStatus string `json:"bookingStatus"`
 
 	// Branch The English branch name, lower case.
-	Branch     BranchCode `json:"branch"`
-	Cancelable bool       `json:"cancelable"`
+	Branch BranchCode `json:"branch"`
+
+	// Cancelable Whether the caller may cancel it now. False where that would return money and the caller may not.
+	Cancelable bool `json:"cancelable"`
 
 	// CanceledAt RFC 3339, UTC.
 	CanceledAt  *OptionalInstant `json:"canceledAt"`

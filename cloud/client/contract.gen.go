@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "f84c2639c7aff964185474ecbb514aba585d3fa31de74e51f80226e4b3b50bf2"
+const Contract = "a2c3c05a64c1e952d8c643af8e3edea5bab6c7065b99b87ffa143bb43e47fc4c"

@@ -77,6 +77,20 @@ func TestFrontDeskRefundsNothing(t *testing.T) {
 	c := newCast(t, servicetest.Start(t))
 	start := c.start
 	paid := "/admin/reservation/" + reservationAt(t, c.s, 1, start)
+	// The record offers to each role what the service lets it do.
+	offered := func(what, id string, desk, manager bool) {
+		t.Helper()
+		for name, by := range map[string]struct {
+			client *servicetest.Client
+			want   bool
+		}{"front desk": {c.FrontDesk, desk}, "manager": {c.Manager, manager}} {
+			var record struct{ Cancelable bool }
+			if by.client.Get("/v2/admin/reservations/"+id).OK(t).Into(t, &record); record.Cancelable != by.want {
+				t.Errorf("%s: the %s's record has cancelable %t, want %t", what, name, record.Cancelable, by.want)
+			}
+		}
+	}
+	offered("a paid stay", reservationAt(t, c.s, 1, start), false, true)
 	for _, status := range []string{"paid", "DONE"} {
 		says(t, "a paid stay", c.FrontDesk.Delete(paid+"?bookingStatus="+status, nil), notAuthorized)
 	}
@@ -86,12 +100,14 @@ func TestFrontDeskRefundsNothing(t *testing.T) {
 	body := holdBody(3, start, time.Hour)
 	c.FrontDesk.Post("/admin/reservation", body).OK(t)
 	c.FrontDesk.Post("/admin/payment", map[string]any{"name": "김영희", "mobileNum": "010-9999-8888"}).OK(t)
+	offered("a stay without a payment", reservationAt(t, c.s, 3, start), true, true)
 	c.FrontDesk.Delete("/admin/reservation/"+reservationAt(t, c.s, 3, start)+"?bookingStatus=paid", nil).OK(t)
 
 	c.FrontDesk.Post("/admin/reservation", body).OK(t)
 	c.FrontDesk.Post("/admin/payment", map[string]any{"name": "김영희", "mobileNum": "010-9999-8888"}).OK(t)
 	registered := reservationAt(t, c.s, 3, start)
 	extend(t, c.s, c.s.Client(t), ownerKey(t, c.s, registered), start.Add(2*time.Hour))
+	offered("a stay with a paid extension", registered, false, true)
 	says(t, "a stay with a paid extension", c.FrontDesk.Delete("/admin/reservation/"+registered+"?bookingStatus=paid", nil), notAuthorized)
 
 	var record struct{ Key, DoorlockKey *string }

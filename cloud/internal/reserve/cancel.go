@@ -164,7 +164,24 @@ func (c *change) wouldRefund() (bool, error) {
 		return false, nil
 	}
 	following, err := c.following()
-	return r.Amount > 0 || slices.ContainsFunc(following, func(e booking.Reservation) bool { return e.State == booking.Done && e.Amount > 0 }), err
+	return paidFor(r, following), err
+}
+
+func paidFor(r booking.Reservation, following []booking.Reservation) bool {
+	return r.Amount > 0 || slices.ContainsFunc(following, func(e booking.Reservation) bool { return e.State == booking.Done && e.Amount > 0 })
+}
+
+// MayAdminCancel returns an error if AdminCancel refuses the principal because the end of the reservation returns money.
+func (s *Service) MayAdminCancel(ctx context.Context, by account.Principal, r booking.Reservation) error {
+	forbidden := mayRefund(by)
+	if forbidden == nil || slices.Contains([]booking.State{booking.Hold, booking.WaitingForDeposit, booking.Conflict}, r.State) {
+		return nil
+	}
+	following, err := postgres.ExtensionsAfter(ctx, s.DB.Pool, r)
+	if err == nil && paidFor(r, following) {
+		return forbidden
+	}
+	return err
 }
 
 // noteCancelAccount records the account of a cancellation at its refund. waits reports that another administrator has to approve it.

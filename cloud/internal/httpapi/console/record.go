@@ -3,11 +3,13 @@ package console
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
@@ -35,7 +37,11 @@ func (c *Console) ReservationRecord(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	answer, err := c.wireRecord(record, balance, wire.Principal(r).MayOpen())
+	forbidden := c.Reserve.MayAdminCancel(r.Context(), wire.Principal(r), record.Reservation)
+	if forbidden != nil && !errors.Is(forbidden, account.ErrRoleForbidden) && !errors.Is(forbidden, account.ErrScopeForbidden) {
+		return forbidden
+	}
+	answer, err := c.wireRecord(record, balance, wire.Principal(r).MayOpen(), forbidden == nil)
 	if err != nil {
 		return err
 	}
@@ -92,9 +98,17 @@ func wireKeys(keys []booking.AccessKey) []wireKey {
 	return list
 }
 
+// cancelable reports whether a reservation is in a state that an administrator can end.
+func (c *Console) cancelable(d backoffice.Record) bool {
+	if d.State == booking.Confirming && !reserve.Unclear(d.Reservation, d.Payment, c.Now()) {
+		return false
+	}
+	return d.State == booking.Conflict || d.State != booking.Canceling && d.Occupies(c.Now())
+}
+
 // wireRecord encodes a record. Instead of the key it carries the link that was sent, only while that opens doors, and only
-// for those who may open doors.
-func (c *Console) wireRecord(d backoffice.Record, balance reserve.Balance, withKey bool) (any, error) {
+// for principals that may open doors.
+func (c *Console) wireRecord(d backoffice.Record, balance reserve.Balance, withKey, mayCancel bool) (any, error) {
 	zone := d.Branch.Zone
 	room, _ := d.Branch.Room(d.RoomNo)
 	item := wireTimelineReservation(d.Reservation, zone)
@@ -133,7 +147,7 @@ func (c *Console) wireRecord(d backoffice.Record, balance reserve.Balance, withK
 		CanceledAt: wire.Instant(d.CanceledAt), ReceiptURL: wire.Nullable(d.Payment.ReceiptURL),
 		NeedsRefundBank: d.State == booking.Done && (d.Method == booking.VirtualAccount || d.ExtendedByDeposit),
 		Movable:         (d.State == booking.Done || d.State == booking.Conflict) && d.Extends == 0,
-		Cancelable:      d.State == booking.Conflict || d.Occupies(c.Now()) && d.State != booking.Canceling && (d.State != booking.Confirming || reserve.Unclear(d.Reservation, d.Payment, c.Now())),
+		Cancelable:      mayCancel && c.cancelable(d),
 		Keys:            wireKeys(d.Keys),
 		Correctable:     d.State == booking.Done || d.State == booking.WaitingForDeposit,
 		History:         make([]wireHistory, 0, len(d.History)),
