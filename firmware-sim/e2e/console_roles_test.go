@@ -93,3 +93,40 @@ func TestConsoleRoles(t *testing.T) {
 	manager.open("/console/jamsil/doors")
 	manager.see("찾을 수 없어요")
 }
+
+// A limited role is offered only links to screens that it has, also in lists of reservations, branches and alerts.
+func TestConsoleLinksOfLimitedRoles(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, nil)
+	date, midnight := dayAfter()
+	newBrowser(t, s).purchase(s, "gangnam", 1, 30000, "01077779999", "카드", midnight.Add(12*time.Hour))
+	for role, screens := range map[string]map[string]string{ // what each screen shows
+		"accountant": {"overview": "문 열림 성공(7일)", "alerts": "전체", "reports": "가동률", "desk": "처리할 돈", "settlement": "정산", "gangnam/money": "1번 룸"},
+		"front-desk": {"overview": "문 열림 성공(7일)", "alerts": "전체", "levels": "문 상태", "gangnam/day/" + date: "홍길동", "gangnam/doors": "6번 룸", "gangnam/messages": "예약 확정"},
+	} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			staff(t, s).must("POST", "/v2/admin/administrators", map[string]any{
+				"id": role, "password": "only what I need", "role": role, "branches": []string{"gangnam", "hongdae"}}, nil)
+			p := console(t, s, role, "only what I need")
+			found := map[string]bool{}
+			for screen, text := range screens {
+				p.open("/console/" + screen)
+				p.see(text)
+				for _, address := range value[[]string](p, `[...document.querySelectorAll("main a[href^='/console/']")].map(a => a.getAttribute("href"))`) {
+					found[address] = true
+				}
+			}
+			if len(found) == 0 {
+				t.Error("no links on any screen")
+			}
+			for address := range found {
+				p.open(address)
+				p.wait("a screen", `document.querySelector("main h1")`)
+				if p.sees("찾을 수 없어요") {
+					t.Errorf("a link leads to %s, a screen that the role lacks", address)
+				}
+			}
+		})
+	}
+}

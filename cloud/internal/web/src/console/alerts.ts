@@ -7,6 +7,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, effect, type Readable, signal, untracked } from "../core/signal";
 import { ownContacts } from "./contacts";
+import { linkButton } from "./link";
 import { gather, watchAll } from "./live";
 import { attempt, button, chip, fetched, heading, segmented } from "./parts";
 import { branchByCode, branchName, isHQ, mayBook } from "./session";
@@ -108,7 +109,7 @@ export function alertRow(alert: Alert, changed: () => void): HTMLElement {
     h(
       "p",
       { class: "row" },
-      address ? h("a", { class: "button soft", href: address }, t("alertGo")) : null,
+      address ? linkButton(address, t("alertGo")) : null,
       !ended && !alert.acknowledgedBy && mayBook.peek() ? button(t("alertTake"), take, { kind: "plain" }) : null,
     ),
     view(),

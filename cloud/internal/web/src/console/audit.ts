@@ -8,6 +8,7 @@ import type { Schemas } from "../core/interface";
 import { computed, signal } from "../core/signal";
 import { who } from "./day/history";
 import { wall } from "./doors";
+import { link } from "./link";
 import { pages } from "./pages";
 import { button, downloadCSV, field, heading, input, select, table } from "./parts";
 import type { Branch } from "./session";
@@ -118,7 +119,7 @@ export function auditScreen(branch: Branch): Child {
               title: t("target"),
               cell: (e) =>
                 e.action.startsWith("reservation.") && /^\d+$/.test(e.target)
-                  ? h("a", { href: `/console/${branch.branch}/day?r=${e.target}` }, e.target)
+                  ? link(`/console/${branch.branch}/day?r=${e.target}`, e.target)
                   : e.target,
             },
             { title: t("colDetail"), kind: "wide", cell: (e) => detail(e.detail) },

@@ -8,6 +8,7 @@ import { resource } from "../core/resource";
 import { signal } from "../core/signal";
 import { branchTitle } from "./alerts";
 import { bankChoices } from "./banks";
+import { link } from "./link";
 import { gather, watchAll } from "./live";
 import { openResolve, openRetry } from "./money";
 import { attempt, button, chip, dialog, fetched, field, heading, input, select, table, toast } from "./parts";
@@ -39,7 +40,7 @@ function queue(items: Item[], refresh: () => void): Child {
         title: t("reservation"),
         cell: (i) =>
           i.branch && i.reservationId
-            ? h("a", { href: `/console/${i.branch}/day?r=${i.reservationId}` }, i.reservationId)
+            ? link(`/console/${i.branch}/day?r=${i.reservationId}`, i.reservationId)
             : h("code", { class: "long" }, i.orderId),
       },
       { title: t("amount"), kind: "number", cell: (i) => (i.amount ? won(i.amount) : "–") },

@@ -11,9 +11,10 @@ import { who } from "./day/history";
 import { type Block, fetchDay, isReservation } from "./day/model";
 import { openDoor } from "./door";
 import { keypadsPart } from "./keypads";
+import { link, linkButton } from "./link";
 import { gather, watch } from "./live";
 import { button, chip, fetched, heading, section, table } from "./parts";
-import { type Branch, hasScreen, mayBook } from "./session";
+import { type Branch, mayBook } from "./session";
 import { ago, dateText, type TextKey, t } from "./text";
 
 type Door = Schemas["Door"];
@@ -35,12 +36,7 @@ export function doorsScreen(branch: Branch): Child {
   });
   whileSeen(passInterval, refresh);
   return [
-    heading(
-      t("navDoors"),
-      hasScreen("levels")
-        ? h("a", { class: "button soft", href: `/console/levels?branch=${branch.branch}` }, t("navLevels"))
-        : null,
-    ),
+    heading(t("navDoors"), linkButton(`/console/levels?branch=${branch.branch}`, t("navLevels"))),
     fetched(source, (data) => [
       when(
         () => !data().online,
@@ -161,11 +157,7 @@ function events(branch: Branch, list: DoorEvent[]): Child {
         title: t("colWho"),
         cell: (e) =>
           e.reservationId
-            ? h(
-                "a",
-                { href: `/console/${branch.branch}/day?r=${e.reservationId}` },
-                t("guestOf", { id: e.reservationId }),
-              )
+            ? link(`/console/${branch.branch}/day?r=${e.reservationId}`, t("guestOf", { id: e.reservationId }))
             : e.by
               ? who(e.by)
               : "–",

@@ -12,6 +12,7 @@ import { who } from "./day/history";
 import { kindText, toBlock } from "./day/model";
 import { keepTyped } from "./draft";
 import { noteForm } from "./handover";
+import { link } from "./link";
 import { attempt, button, chip, dialog, facts, fetched, field, heading, input, section, table, toast } from "./parts";
 import { type Branch, mayBook, mayChange } from "./session";
 import { dateText, localText, phoneText, t, timesText, won } from "./text";
@@ -128,9 +129,8 @@ const stays = (list: Guest["reservations"]): Child =>
         title: t("colWhen"),
         cell: (r) => {
           const b = toBlock(r);
-          return h(
-            "a",
-            { href: `/console/${r.branch}/day/${dateOf(b.start)}?r=${r.id}` },
+          return link(
+            `/console/${r.branch}/day/${dateOf(b.start)}?r=${r.id}`,
             `${dateText(b.start)} ${timesText(b.start, b.end)}`,
           );
         },

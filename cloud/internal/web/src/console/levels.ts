@@ -9,6 +9,7 @@ import { computed, signal } from "../core/signal";
 import { branchTitle } from "./alerts";
 import { branchSelect } from "./branches";
 import { doorName } from "./doors";
+import { link } from "./link";
 import { button, chip, downloadCSV, fetched, field, heading, section, segmented, table } from "./parts";
 import { t } from "./text";
 
@@ -82,7 +83,7 @@ const levels = (list: readonly Level[]): Child =>
       {
         title: t("colDoor"),
         kind: "wide",
-        cell: (l) => h("a", { href: `/console/${l.branch}/doors` }, `${branchTitle(l.branch)} · ${doorName(l.device)}`),
+        cell: (l) => link(`/console/${l.branch}/doors`, `${branchTitle(l.branch)} · ${doorName(l.device)}`),
       },
       { title: t("verdict"), kind: "brief", cell: (l) => chip(t(`verdict_${l.verdict}`), kinds[l.verdict]) },
       { title: t("presses"), kind: "number", cell: (l) => l.presses.toLocaleString("en-US") },

@@ -5,6 +5,7 @@ import { whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
 import { signal } from "../core/signal";
 import { wall } from "./doors";
+import { link } from "./link";
 import { channelText, type Message, messageState, messageText, openMessage } from "./message";
 import { pages } from "./pages";
 import { button, heading, segmented, table } from "./parts";
@@ -53,9 +54,7 @@ export function messagesScreen(branch: Branch): Child {
             {
               title: t("reservation"),
               cell: (m) =>
-                m.reservationId
-                  ? h("a", { href: `/console/${branch.branch}/day?r=${m.reservationId}` }, m.reservationId)
-                  : "–",
+                m.reservationId ? link(`/console/${branch.branch}/day?r=${m.reservationId}`, m.reservationId) : "–",
             },
             {
               title: "",

@@ -11,6 +11,7 @@ import { fileLink } from "./confirm";
 import { who } from "./day/history";
 import { wall } from "./doors";
 import { keptAttempt } from "./draft";
+import { link } from "./link";
 import { gather, watch } from "./live";
 import { pages } from "./pages";
 import { attempt, button, chip, dialog, fetched, field, heading, input, section, select, table, toast } from "./parts";
@@ -108,9 +109,8 @@ function payments(branch: Branch, list: Payment[]): Child {
       {
         title: t("reservation"),
         cell: (p) =>
-          h(
-            "a",
-            { href: `/console/${branch.branch}/day?r=${p.id}` },
+          link(
+            `/console/${branch.branch}/day?r=${p.id}`,
             `${dateText(parseMinute(p.start))} ${timesText(parseMinute(p.start), parseMinute(p.end))} · ${t("roomNo", { n: p.roomNo })}`,
           ),
       },
@@ -138,7 +138,7 @@ function refunds(branch: Branch, list: Refund[], refresh: () => void): Child {
       { title: t("createdAt"), kind: "brief", cell: (r) => wall(branch, r.createdAt) },
       {
         title: t("reservation"),
-        cell: (r) => h("a", { href: `/console/${branch.branch}/day?r=${r.reservationId}` }, r.reservationId),
+        cell: (r) => link(`/console/${branch.branch}/day?r=${r.reservationId}`, r.reservationId),
       },
       { title: t("amount"), kind: "number", cell: (r) => won(r.amount) },
       {

@@ -7,10 +7,11 @@ import type { Schemas } from "../core/interface";
 import { english } from "../core/language";
 import { computed, type Readable, signal } from "../core/signal";
 import { alertList, openAlerts } from "./alerts";
+import { link, linkButton } from "./link";
 import { gather, watchAll } from "./live";
 import { openNewBranch } from "./opening";
 import { attempt, button, chip, heading, input, section } from "./parts";
-import { isHQ, mayChange } from "./session";
+import { firstScreen, isHQ } from "./session";
 import { ago, localText, t, won } from "./text";
 
 type Item = Schemas["BranchOverview"];
@@ -50,7 +51,7 @@ export function overviewScreen(): Child {
       t("navOverview"),
       input(wanted, { type: "search", placeholder: t("findBranch"), "aria-label": t("findBranch") }),
       isHQ() ? button(t("newBranch"), openNewBranch, { kind: "primary" }) : null,
-      mayChange() ? h("a", { class: "button soft", href: "/console/closures" }, t("navClosures")) : null,
+      linkButton("/console/closures", t("navClosures")),
     ),
     section(
       t("needsYou"),
@@ -65,7 +66,7 @@ export function overviewScreen(): Child {
       ),
       when(
         () => alerts.list().length > most,
-        () => h("a", { href: "/console/alerts" }, () => t("alertMore", { n: alerts.list().length - most })),
+        () => link("/console/alerts", () => t("alertMore", { n: alerts.list().length - most })),
       ),
     ),
     section(
@@ -101,7 +102,7 @@ function card(b: Readable<Item>): HTMLElement {
     null,
     h(
       "a",
-      { class: () => `branchcard ${b().online ? "" : "bad"}`, href: `/console/${b.peek().branch}/day` },
+      { class: () => `branchcard ${b().online ? "" : "bad"}`, href: `/console/${b.peek().branch}/${firstScreen()}` },
       h("span", { class: "title" }, h("b", null, (english() && b.peek().nameEn) || b.peek().name), () => [
         b().online ? chip(t("online"), "good") : chip(t("offline"), "bad"),
         b().openAlerts > 0 ? chip(t("alertCount", { n: b().openAlerts }), "bad") : null,

@@ -5,6 +5,7 @@ import { type Child, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
+import { link } from "./link";
 import { attempt, button, chip, fetched, heading, saveFile, section, table } from "./parts";
 import { localText, type TextKey, t } from "./text";
 
@@ -89,7 +90,7 @@ const ruleText = (r: Rule): string => t(`proofRule_${r.id}` as TextKey) ?? r.tex
 
 function subject({ subject, branch }: Finding): Child {
   const id = /^reservation:(\d+)$/.exec(subject)?.[1];
-  return id && branch ? h("a", { href: `/console/${branch}/day?r=${id}` }, subject) : subject;
+  return id && branch ? link(`/console/${branch}/day?r=${id}`, subject) : subject;
 }
 
 /** The place in the console where the repair is done. */
@@ -98,7 +99,7 @@ function repair({ repair, branch, subject }: Finding): Child {
   const places: Record<string, string> = { settle: "money", revoke: "devices" };
   const id = /\d+/.exec(subject)?.[0];
   const screen = places[repair.verb] ?? (subject.startsWith("reservation:") ? `day?r=${id}` : "day");
-  return h("a", { href: `/console/${branch}/${screen}` }, t(`proofRepair_${repair.verb}`));
+  return link(`/console/${branch}/${screen}`, t(`proofRepair_${repair.verb}`));
 }
 
 /** Saves the signed document, which `yeolda proof verify` reads. */

@@ -8,9 +8,10 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, effect, signal, untracked } from "../core/signal";
 import { branchSelect } from "./branches";
+import { linkButton } from "./link";
 import { fetched, field, heading, input, reportLink, section, segmented, table } from "./parts";
 import { airPart } from "./reports-climate";
-import { branchByCode, hasScreen, homeBranch } from "./session";
+import { branchByCode, homeBranch } from "./session";
 import { span, t, weekdayText, won } from "./text";
 
 type Row = Schemas["OccupancyRow"];
@@ -43,7 +44,7 @@ export function reportsScreen(): Child {
   return [
     heading(
       t("navReports"),
-      hasScreen("levels") ? h("a", { class: "button soft", href: "/console/levels" }, t("navLevels")) : null,
+      linkButton("/console/levels", t("navLevels")),
       reportLink(file("csv"), t("downloadCsv")),
       reportLink(file("xlsx"), t("downloadXlsx")),
     ),

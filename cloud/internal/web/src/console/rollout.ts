@@ -7,6 +7,7 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { type Signal, signal } from "../core/signal";
 import { keptAttempt } from "./draft";
+import { link } from "./link";
 import { decimalIn, wholeIn } from "./numbers";
 import {
   attempt,
@@ -95,7 +96,7 @@ function report(r: Rollout, refresh: () => Promise<void>): Child {
             cell: (a) => [
               branchTitle(a.branch),
               " ",
-              h("a", { href: `/console/${a.branch}/devices/${a.username}` }, h("code", null, a.username)),
+              link(`/console/${a.branch}/devices/${a.username}`, h("code", null, a.username)),
             ],
           },
           { title: t("rolloutWave"), kind: "number", cell: (a) => a.wave },

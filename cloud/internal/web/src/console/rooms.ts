@@ -6,6 +6,7 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { fetchDay, isReservation, type Room } from "./day/model";
+import { link } from "./link";
 import { gather, watch } from "./live";
 import {
   attempt,
@@ -154,7 +155,7 @@ export function conflictTable<T extends Omit<Conflict, "type" | "status"> & { ty
       ...more,
       {
         title: t("colWhen"),
-        cell: (c) => h("a", { href: day(c), onclick: followed }, `${c.startTime.slice(5)}–${c.endTime.slice(11)}`),
+        cell: (c) => link(day(c), `${c.startTime.slice(5)}–${c.endTime.slice(11)}`, { onclick: followed }),
       },
       { title: t("room"), cell: (c) => t("roomNo", { n: c.room }) },
       { title: t("colState"), cell: (c) => chip(t(`conflict_${c.type}` as TextKey) ?? c.statusDescription) },

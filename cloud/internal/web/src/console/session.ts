@@ -41,6 +41,17 @@ const screens: Partial<Record<Role, string[]>> = {
 export const hasScreen = (screen: string): boolean =>
   screens[me()?.role ?? "viewer"]?.includes(screen) ?? screen !== "cleaning";
 
+/** The addresses that show a part of another screen. */
+const partOf: Record<string, string> = { week: "day", opening: "settings" };
+
+/** Whether the role has the screen at an address: /console/overview, /console/gangnam/day/2026-01-31?r=1. */
+export function mayOpen(href: string): boolean {
+  const [first = "", ofBranch] = href.split("?")[0]!.split("/").slice(2);
+  if (ofBranch && !branchByCode(first)) return false;
+  const screen = ofBranch ?? first;
+  return screen === "closures" ? mayChange() : hasScreen(partOf[screen] ?? screen);
+}
+
 /** The first screen of a branch. */
 export const firstScreen = (): string => screens[me()?.role ?? "viewer"]?.[0] ?? "day";
 

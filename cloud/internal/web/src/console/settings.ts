@@ -8,6 +8,7 @@ import { effect, type Readable, type Signal, signal, untracked } from "../core/s
 import { tabStore } from "../core/storage";
 import { contactsPart } from "./contacts";
 import { type Edits, keptEdits, newerNotice, restoredNotice } from "./draft";
+import { linkButton } from "./link";
 import { textOf, whole, wholeIn } from "./numbers";
 import { attempt, button, check, fetched, field, heading, input, section, toastWithUndo } from "./parts";
 import { type Conflict, openConflicts } from "./rooms";
@@ -26,10 +27,7 @@ export type Settings = Schemas["BranchSettings"];
 export function settingsScreen(branch: Branch): Child {
   const source = resource(() => api.get<Settings>(`/v2/admin/branches/${branch.branch}/settings`));
   return [
-    heading(
-      t("navSettings"),
-      h("a", { class: "button soft", href: `/console/${branch.branch}/opening` }, t("openingTitle")),
-    ),
+    heading(t("navSettings"), linkButton(`/console/${branch.branch}/opening`, t("openingTitle"))),
     fetched(source, (data) => [
       editor(branch, data, source.refresh),
       section(t("settingsRooms"), roomsPart(branch, data, source.refresh)),

@@ -5,6 +5,7 @@ import { api } from "../../core/api";
 import { h } from "../../core/dom";
 import { signal } from "../../core/signal";
 import { keptAttempt } from "../draft";
+import { link } from "../link";
 import { button, dialog, field, input, toast } from "../parts";
 import { type Branch, isHQ } from "../session";
 import { t, timesText } from "../text";
@@ -33,7 +34,7 @@ export function openQuarantine(branch: Branch, block: Block, refresh: () => void
         h(
           "p",
           null,
-          h("a", { href: `/console/${branch.branch}/day?r=${reservationId}`, onclick: close }, t("quarantineWhose")),
+          link(`/console/${branch.branch}/day?r=${reservationId}`, t("quarantineWhose"), { onclick: close }),
         ),
         isHQ()
           ? field(t("reason"), input(why, { maxlength: maxReason, autofocus: true }), t("quarantineHint"))

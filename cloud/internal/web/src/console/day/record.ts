@@ -10,6 +10,7 @@ import { resource } from "../../core/resource";
 import { computed, type Readable } from "../../core/signal";
 import { openDoor } from "../door";
 import { picture } from "../enroll";
+import { link } from "../link";
 import { gather, overhear } from "../live";
 import { button, chip, copy, type Dialog, dialog, explain, facts, fetched, toast } from "../parts";
 import { openOutside, openPartRefund } from "../refund";
@@ -103,7 +104,7 @@ function known(branch: Branch, data: Record): Child {
       data.mobileNum && [
         h("a", { href: `tel:${data.mobileNum}` }, phoneText(data.mobileNum)),
         " · ",
-        h("a", { href: `/console/${branch.branch}/guest/${data.id}` }, t("guestPage")),
+        link(`/console/${branch.branch}/guest/${data.id}`, t("guestPage")),
       ],
     ],
     [t("email"), data.email && h("a", { href: `mailto:${data.email}` }, data.email)],
