@@ -723,6 +723,16 @@ type ClockSpan struct {
 	To   string `json:"to"`
 }
 
+// ClosedBranch A branch as a closure has left it.
+type ClosedBranch struct {
+	// Branch The English branch name, lower case.
+	Branch BranchCode `json:"branch"`
+
+	// Kept The first days of equal closures that existed before.
+	Kept     []openapi_types.Date `json:"kept"`
+	Revision int                  `json:"revision"`
+}
+
 // Closure defines model for Closure.
 type Closure struct {
 	From   string `json:"from"`
@@ -733,6 +743,9 @@ type Closure struct {
 // ClosureRequest defines model for ClosureRequest.
 type ClosureRequest struct {
 	Branches []string `json:"branches"`
+
+	// Closed With undo: `closed` of the closure's result. Equal closures that existed before then stay, and the undo is 409 if a branch has changed since.
+	Closed *[]ClosedBranch `json:"closed,omitempty"`
 
 	// Preview Nothing changes.
 	Preview *bool  `json:"preview,omitempty"`
@@ -759,7 +772,10 @@ type ClosureRequest struct {
 
 // ClosureResult defines model for ClosureResult.
 type ClosureResult struct {
-	Applied   bool `json:"applied"`
+	Applied bool `json:"applied"`
+
+	// Closed For an undo; empty for a preview.
+	Closed    []ClosedBranch `json:"closed"`
 	Conflicts []struct {
 		// Branch The English branch name, lower case.
 		Branch            BranchCode `json:"branch"`

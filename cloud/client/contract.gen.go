@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "a2c3c05a64c1e952d8c643af8e3edea5bab6c7065b99b87ffa143bb43e47fc4c"
+const Contract = "d1a719b85c3ff83c3e506c7f39e9ca4a2706528f8444e7325fbcff63eab972b5"

@@ -19,6 +19,22 @@ type ClosureRequest struct {
 	Reason   string
 	Preview  bool // nothing changes
 	Undo     bool // removes the closures of the same rule and reason
+
+	// Closed limits an undo to what a closure has added, in the state that it has left. nil: no limit.
+	Closed []ClosedBranch
+}
+
+// ClosedBranch is a branch as a closure has left it.
+type ClosedBranch struct {
+	Code     string
+	Revision int64
+	Kept     []booking.Date // the first days of equal closures that existed before
+}
+
+// ClosureResult is what a closure has met and changed.
+type ClosureResult struct {
+	Conflicts []ClosureConflict
+	Closed    []ClosedBranch // none of a preview
 }
 
 // ClosureConflict is a live reservation on a day that is closed.
@@ -33,31 +49,31 @@ const closureGroup = 50
 
 // CloseBranches closes branches and returns the live reservations on the closed days, by branch. It cancels none of them; only holds
 // without a payment are released. A hold that is taken at the same time is either among the conflicts, or rejected. It
-// returns booking.ErrNoBranch, ErrChanged or a [booking.InvalidError].
-func (s *Service) CloseBranches(ctx context.Context, req ClosureRequest, by string) ([]ClosureConflict, error) {
+// returns booking.ErrNoBranch, a [booking.InvalidError], or ErrChanged if a branch has changed since the closure that is undone.
+func (s *Service) CloseBranches(ctx context.Context, req ClosureRequest, by string) (result ClosureResult, err error) {
 	known, err := postgres.BranchesByCode(ctx, s.DB.Pool, req.Branches)
 	if err != nil {
-		return nil, err
+		return result, err
 	}
 	for _, code := range req.Branches {
 		if !slices.ContainsFunc(known, func(b booking.Branch) bool { return b.Code == code }) {
-			return nil, booking.ErrNoBranch
+			return result, booking.ErrNoBranch
 		}
 	}
-	conflicts := []ClosureConflict{}
 	for codes := range slices.Chunk(req.Branches, closureGroup) {
-		found, err := s.closeGroup(ctx, codes, req, by)
+		group, err := s.closeGroup(ctx, codes, req, by)
 		if err != nil {
-			return nil, err
+			return result, err
 		}
-		conflicts = append(conflicts, found...)
+		result.Conflicts = append(result.Conflicts, group.Conflicts...)
+		result.Closed = append(result.Closed, group.Closed...)
 	}
-	return conflicts, nil
+	return result, nil
 }
 
-func (s *Service) closeGroup(ctx context.Context, codes []string, req ClosureRequest, by string) (conflicts []ClosureConflict, err error) {
+func (s *Service) closeGroup(ctx context.Context, codes []string, req ClosureRequest, by string) (result ClosureResult, err error) {
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		conflicts = nil
+		result = ClosureResult{}
 		branches, err := postgres.BranchesByCode(ctx, tx, codes)
 		if err != nil {
 			return err
@@ -83,7 +99,7 @@ func (s *Service) closeGroup(ctx context.Context, codes []string, req ClosureReq
 			}
 			found := req.conflicts(b, now, upcoming[b.ID])
 			for _, r := range found {
-				conflicts = append(conflicts, ClosureConflict{b, r})
+				result.Conflicts = append(result.Conflicts, ClosureConflict{b, r})
 			}
 			if req.Preview {
 				continue
@@ -91,15 +107,48 @@ func (s *Service) closeGroup(ctx context.Context, codes []string, req ClosureReq
 			if err := closeBranch(ctx, tx, b, closed, found, by); err != nil {
 				return err
 			}
+			after, err := postgres.BranchOf(ctx, tx, b.ID)
+			if err != nil {
+				return err
+			}
+			result.Closed = append(result.Closed, ClosedBranch{b.Code, after.Revision, req.kept(b, now)})
 		}
 		return nil
 	})
-	return conflicts, err
+	return result, err
+}
+
+// kept returns the first days of the closures of the rule that a branch has.
+func (r ClosureRequest) kept(b booking.Branch, now time.Time) (days []booking.Date) {
+	for _, c := range r.closures(b, now) {
+		if slices.Contains(b.Schedule.Closures, c) {
+			days = append(days, c.From)
+		}
+	}
+	return days
+}
+
+// undone returns those closures that the closure of a branch has added, or ErrChanged if the branch has changed since.
+func (r ClosureRequest) undone(b booking.Branch, closures []booking.Closure) ([]booking.Closure, error) {
+	if r.Closed == nil {
+		return closures, nil
+	}
+	i := slices.IndexFunc(r.Closed, func(c ClosedBranch) bool { return c.Code == b.Code })
+	if i < 0 || r.Closed[i].Revision != b.Revision {
+		return nil, ErrChanged
+	}
+	return slices.DeleteFunc(closures, func(c booking.Closure) bool { return slices.Contains(r.Closed[i].Kept, c.From) }), nil
 }
 
 // apply returns a branch with the closures, or without them.
 func (r ClosureRequest) apply(b booking.Branch, now time.Time) (booking.Branch, error) {
 	closures, schedule := r.closures(b, now), b.Schedule
+	if r.Undo {
+		var err error
+		if closures, err = r.undone(b, closures); err != nil {
+			return b, err
+		}
+	}
 	if b.Schedule = schedule.WithClosures(closures); r.Undo {
 		b.Schedule = schedule.WithoutClosures(closures)
 	}

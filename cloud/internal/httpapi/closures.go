@@ -61,9 +61,41 @@ func closureDate(field string, text *string, prefix string) (booking.Date, error
 // maxClosedBranches bounds one request.
 const maxClosedBranches = 1000
 
-// closeBranches serves POST /v2/admin/closures {branches, rule, reason, preview, undo}:
+// wireClosedBranch is a branch as a closure has left it.
+type wireClosedBranch struct {
+	Branch   string   `json:"branch"`
+	Revision int64    `json:"revision"`
+	Kept     []string `json:"kept"`
+}
+
+func readClosed(list []wireClosedBranch) (closed []backoffice.ClosedBranch, err error) {
+	for _, w := range list {
+		c := backoffice.ClosedBranch{Code: w.Branch, Revision: w.Revision, Kept: make([]booking.Date, len(w.Kept))}
+		for i, day := range w.Kept {
+			if c.Kept[i], err = booking.ParseDate(day); err != nil {
+				return nil, wire.Malformed("kept")
+			}
+		}
+		closed = append(closed, c)
+	}
+	return closed, nil
+}
+
+func toWireClosed(closed []backoffice.ClosedBranch) []wireClosedBranch {
+	list := make([]wireClosedBranch, 0, len(closed))
+	for _, c := range closed {
+		w := wireClosedBranch{c.Code, c.Revision, []string{}}
+		for _, day := range c.Kept {
+			w.Kept = append(w.Kept, day.String())
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// closeBranches serves POST /v2/admin/closures {branches, rule, reason, preview, undo, closed}:
 //
-//	{conflicts: [{branch, and the fields of a conflict item}], applied}
+//	{conflicts: [{branch, and the fields of a conflict item}], applied, closed}
 func (a *API) closeBranches(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Branches []string         `json:"branches"`
@@ -71,6 +103,8 @@ func (a *API) closeBranches(w http.ResponseWriter, r *http.Request) error {
 		Reason   *string          `json:"reason"`
 		Preview  bool             `json:"preview"`
 		Undo     bool             `json:"undo"`
+
+		Closed []wireClosedBranch `json:"closed"` // of the closure that is undone
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -89,6 +123,9 @@ func (a *API) closeBranches(w http.ResponseWriter, r *http.Request) error {
 	if request.Rule, err = body.Rule.read(); err != nil {
 		return err
 	}
+	if request.Closed, err = readClosed(body.Closed); err != nil {
+		return err
+	}
 	if request.Reason, err = wire.Text("reason", body.Reason, booking.MaxReason); err != nil {
 		return err
 	}
@@ -97,7 +134,7 @@ func (a *API) closeBranches(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	found, err := a.Backoffice.CloseBranches(r.Context(), request, wire.Principal(r).Actor())
+	result, err := a.Backoffice.CloseBranches(r.Context(), request, wire.Principal(r).Actor())
 	if err != nil {
 		return err
 	}
@@ -105,9 +142,9 @@ func (a *API) closeBranches(w http.ResponseWriter, r *http.Request) error {
 		Branch string `json:"branch"`
 		conflict
 	}
-	conflicts := make([]item, 0, len(found))
-	for i, c := range found {
-		if i == 0 || c.Branch.ID != found[i-1].Branch.ID {
+	conflicts := make([]item, 0, len(result.Conflicts))
+	for i, c := range result.Conflicts {
+		if i == 0 || c.Branch.ID != result.Conflicts[i-1].Branch.ID {
 			if err := a.Backoffice.Viewed(r.Context(), wire.Principal(r).Actor(), "settings.conflicts", c.Branch.Code, c.Branch.ID); err != nil {
 				return err
 			}
@@ -115,7 +152,8 @@ func (a *API) closeBranches(w http.ResponseWriter, r *http.Request) error {
 		conflicts = append(conflicts, item{c.Branch.Code, wireConflict(c.Reservation, c.Branch.Zone)})
 	}
 	return wire.WriteData(w, struct {
-		Conflicts []item `json:"conflicts"`
-		Applied   bool   `json:"applied"`
-	}{conflicts, !body.Preview})
+		Conflicts []item             `json:"conflicts"`
+		Applied   bool               `json:"applied"`
+		Closed    []wireClosedBranch `json:"closed"`
+	}{conflicts, !body.Preview, toWireClosed(result.Closed)})
 }

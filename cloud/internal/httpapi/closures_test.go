@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -38,6 +39,56 @@ func TestClosureShowsWhatLiesOutsideTheHours(t *testing.T) {
 	if n := len(result.Conflicts); n == 0 || n == 7 { // it is closed on Mondays anyway
 		t.Errorf("%d conflicts, want those of the days that would be open", n)
 	}
+}
+
+// TestClosureIsUndoneAsItWas: an undo removes only what its closure has added, and nothing from a branch that has changed since.
+func TestClosureIsUndoneAsItWas(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := newCast(t, s)
+	day := s.Clock.Now().In(seoul).AddDate(0, 0, 5).Format(time.DateOnly)
+	type result struct {
+		Closed []struct {
+			Branch   string   `json:"branch"`
+			Revision int64    `json:"revision"`
+			Kept     []string `json:"kept"`
+		}
+	}
+	request := func(branches []string, more map[string]any) map[string]any {
+		body := map[string]any{"branches": branches, "reason": "점검", "rule": map[string]string{"from": day, "to": day}}
+		maps.Copy(body, more)
+		return body
+	}
+	closures := func(branch string) (days []string) {
+		t.Helper()
+		var settings struct {
+			Closures []struct{ From, Reason string }
+		}
+		c.HQ.Get("/v2/admin/branches/"+branch+"/settings").OK(t).Into(t, &settings)
+		for _, closure := range settings.Closures {
+			days = append(days, closure.From+" "+closure.Reason)
+		}
+		return days
+	}
+	const path = "/v2/admin/closures"
+	both := []string{"gangnam", "hongdae"}
+	c.Other.Post(path, request([]string{"hongdae"}, nil)).OK(t)
+	var first result
+	c.HQ.Post(path, request(both, nil)).OK(t).Into(t, &first)
+	c.HQ.Post(path, request(both, map[string]any{"undo": true, "closed": first.Closed})).OK(t)
+	if in, other := closures("gangnam"), closures("hongdae"); len(in) != 0 || !slices.Equal(other, []string{day + " 점검"}) {
+		t.Errorf("after the undo, gangnam is closed on %q and hongdae on %q, want only the closure of the other administrator", in, other)
+	}
+
+	c.HQ.Post(path, request([]string{"gangnam"}, nil)).OK(t).Into(t, &first)
+	c.Manager.Post(path, request([]string{"gangnam"}, nil)).OK(t) // wants the same
+	undo := request([]string{"gangnam"}, map[string]any{"undo": true, "closed": first.Closed})
+	c.HQ.Post(path, undo).Fails(t, http.StatusConflict, "SettingConflictException", "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요.")
+	if in := closures("gangnam"); !slices.Equal(in, []string{day + " 점검"}) {
+		t.Errorf("after the refused undo, gangnam is closed on %q, want the day", in)
+	}
+	first.Closed[0].Kept = []string{"soon"}
+	refuses(t, "a day that is none", c.HQ.Post(path, request([]string{"gangnam"}, map[string]any{"undo": true, "closed": first.Closed})), "kept")
 }
 
 // TestClosures: a preview shows the reservations on the closed days and changes nothing; the closure cancels none of them,

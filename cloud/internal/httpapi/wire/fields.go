@@ -62,7 +62,7 @@ var fieldNames = map[string]string{ //nolint:gosec // names of fields, no secret
 	"code": "인증번호", "contact": "연락처", "date": "날짜", "disabled": "정지 여부", "doorlockType": "문 종류",
 	"done": "완료 여부", "doorType": "문 종류", "email": "이메일", "enabled": "활성 여부", "endDateTime": "종료 시각",
 	"expiresAt": "만료 시각", "extraHolidays": "추가 공휴일", "feedUrl": "캘린더 주소", "from": "시작일", "grade": "등급", "holidayName": "공휴일 이름",
-	"hours": "조회 시간", "id": "아이디", "key": "도어락 키", "limit": "개수", "location": "위치",
+	"hours": "조회 시간", "id": "아이디", "kept": "있던 휴무", "key": "도어락 키", "limit": "개수", "location": "위치",
 	"machine": "기기", "message": "내용", "mobileNum": "휴대폰 번호", "name": "이름", "nameEn": "영문 이름",
 	"nameKo": "한글 이름", "newPassword": "새 비밀번호", "notify": "알림 여부", "open": "운영 시간",
 	"openHolidays": "쉬지 않는 공휴일", "orderId": "주문 번호", "orderName": "주문명", "partner": "채널",

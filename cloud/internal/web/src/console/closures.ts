@@ -59,20 +59,25 @@ export function closuresScreen(): Child {
     untracked(() => found.set(null)); // a preview is of what was entered then
   });
   const { run, view } = attempt();
-  const post = async (what: Omit<Request, "branches">, all: string[]): Promise<Conflict[]> => {
-    const conflicts: Conflict[] = [];
+  const post = async (what: Omit<Request, "branches">, all: string[]) => {
+    const done: Pick<Result, "conflicts" | "closed"> = { conflicts: [], closed: [] };
     for (let i = 0; i < all.length; i += maxBranches) {
-      const body = { ...what, branches: all.slice(i, i + maxBranches) };
-      conflicts.push(...(await api.post<Result>("/v2/admin/closures", body)).conflicts);
+      const some = all.slice(i, i + maxBranches);
+      const closed = what.closed?.filter((c) => some.includes(c.branch));
+      const body = { ...what, branches: some, ...(closed ? { closed } : {}) };
+      const result = await api.post<Result>("/v2/admin/closures", body);
+      done.conflicts.push(...result.conflicts);
+      done.closed.push(...result.closed);
     }
-    return conflicts;
+    return done;
   };
-  const look = () => run(async () => found.set(await post({ ...request.peek()!, preview: true }, chosen.peek())));
+  const look = () =>
+    run(async () => found.set((await post({ ...request.peek()!, preview: true }, chosen.peek())).conflicts));
   const close = () =>
     run(async () => {
       const [rule, all] = [request.peek()!, chosen.peek()];
-      await post(rule, all);
-      toastWithUndo(t("closuresDone", { n: all.length }), () => post({ ...rule, undo: true }, all));
+      const { closed } = await post(rule, all);
+      toastWithUndo(t("closuresDone", { n: all.length }), () => post({ ...rule, undo: true, closed }, all));
       found.set(null);
       chosen.set([]);
       reason.set("");
