@@ -2545,7 +2545,9 @@ type RoomPrices struct {
 
 // RoomPricesRequest defines model for RoomPricesRequest.
 type RoomPricesRequest struct {
-	Rules []PriceRule `json:"rules"`
+	// Expected The rules that the change began with. Other stored rules are 409.
+	Expected *[]PriceRule `json:"expected,omitempty"`
+	Rules    []PriceRule  `json:"rules"`
 }
 
 // RoomProfileRequest defines model for RoomProfileRequest.

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "d1a719b85c3ff83c3e506c7f39e9ca4a2706528f8444e7325fbcff63eab972b5"
+const Contract = "8da9c8d1d472c0ec4e423c339504dd141ffd0110916330410c9ccacba8056a0f"

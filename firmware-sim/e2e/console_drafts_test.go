@@ -275,3 +275,57 @@ func TestConsoleContactsOfTwo(t *testing.T) {
 	p.open("/console/alerts")
 	p.wait("the contact of the colleague", `[...document.querySelectorAll("fieldset input")].some((i) => i.value === "야간")`)
 }
+
+// TestConsoleRoomOfTwo: while a form of a room or of its price rules is open, a colleague changes the room. The form changes only what was
+// edited in it, and is refused where the colleague has changed the same.
+func TestConsoleRoomOfTwo(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, nil)
+	const rooms = "/v2/admin/branches/gangnam/rooms/1"
+	colleague := staff(t, s)
+	type room struct {
+		RoomNo, Machine string
+		TurnoverMinutes int
+		Pricing         struct{ Min60 int }
+	}
+	first := func() room {
+		t.Helper()
+		var settings struct{ Rooms []room }
+		colleague.must("GET", "/v2/admin/branches/gangnam/settings", nil, &settings)
+		return settings.Rooms[0]
+	}
+	p := console(t, s, "hq", "hq-demo")
+	p.expect("409")
+	p.open("/console/gangnam/settings")
+	p.press("수정 1번 룸")
+	p.fill("기기", "아쿠아 스파 베드 B2")
+	colleague.must("PUT", rooms, map[string]any{"min60": 33000, "turnoverMinutes": 20}, nil)
+	p.press("저장")
+	p.see("저장했어요")
+	if got := first(); got.Machine != "아쿠아 스파 베드 B2" || got.Pricing.Min60 != 33000 || got.TurnoverMinutes != 20 {
+		t.Errorf("the room is %+v, want the machine of one administrator, price and turnover of the other", got)
+	}
+
+	p.press("수정 1번 룸")
+	p.fill("60분", "35000")
+	colleague.must("PUT", rooms, map[string]any{"min60": 34000}, nil)
+	p.press("저장")
+	p.see("다른 관리자가 이 룸을 바꿨어요")
+	if got := first(); got.Pricing.Min60 != 34000 {
+		t.Errorf("60 minutes cost %d, want the 34000 of the other administrator", got.Pricing.Min60)
+	}
+	p.press("닫기")
+
+	p.press("요금 규칙 1번 룸")
+	p.press("규칙 추가")
+	p.fill("60분", "45000")
+	rule := map[string]any{"from": "2030-01-01", "days": []int{6}, "hours": nil, "min60": 50000}
+	colleague.must("PUT", rooms+"/prices", map[string]any{"rules": []any{rule}}, nil)
+	p.press("저장")
+	p.see("그 사이에 변경되었습니다")
+	var prices struct{ Rules []struct{ From string } }
+	colleague.must("GET", rooms+"/prices", nil, &prices)
+	if len(prices.Rules) != 1 || prices.Rules[0].From != "2030-01-01" {
+		t.Errorf("the rules are %+v, want that of the other administrator", prices.Rules)
+	}
+}

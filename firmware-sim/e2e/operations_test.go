@@ -118,6 +118,8 @@ var operations = map[string]operation{
 	"GET /v2/admin/branches/{}/settings":         at((*yeolda.API).ShowSettingsWithResponse),
 	"PUT /v2/admin/branches/{}/settings":         inAt((*yeolda.API).ChangeSettingsWithResponse),
 	"POST /v2/admin/branches/{}/rooms/{}/photos": inAtTwo((*yeolda.API).AddPhotoWithResponse),
+	"PUT /v2/admin/branches/{}/rooms/{}":         inAtTwo((*yeolda.API).ChangeRoomWithResponse),
+	"PUT /v2/admin/branches/{}/rooms/{}/prices":  inAtTwo((*yeolda.API).ChangePricesWithResponse),
 	"PUT /v2/admin/branches/{}/rooms/{}/profile": inAtTwo((*yeolda.API).DescribeRoomWithResponse),
 	"GET /v2/admin/branches/{}/rooms/{}/prices": func(x exchange) (int, []byte, error) {
 		return got(x.api.ShowPricesWithResponse(x.ctx, x.path[0], x.path[1]))

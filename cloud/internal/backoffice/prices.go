@@ -12,12 +12,16 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// ChangePriceRules replaces the price rules of a room. Holds and reservations keep their price.
+// ChangePriceRules replaces the price rules of a room, if they are the expected ones; nil: any. Holds and reservations keep their price.
 //
-// Errors: reserve.ErrNoRoom, [booking.InvalidError].
-func (s *Service) ChangePriceRules(ctx context.Context, branch booking.Branch, no int, rules []booking.PriceRule, by string) error {
+// Errors: reserve.ErrNoRoom, [booking.InvalidError], ErrChanged.
+func (s *Service) ChangePriceRules(ctx context.Context, branch booking.Branch, no int, expected, rules []booking.PriceRule, by string) error {
 	entry := audit.Entry{Actor: by, Branch: branch.Code, Action: "room.prices", Target: roomTarget(branch, no)}
 	return s.change(ctx, &entry, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		read, _ := branch.Room(no)
+		if err := postgres.LockRooms(ctx, tx, read.ID); err != nil {
+			return err
+		}
 		before, err := postgres.BranchOf(ctx, tx, branch.ID)
 		if err != nil {
 			return err
@@ -27,6 +31,9 @@ func (s *Service) ChangePriceRules(ctx context.Context, branch booking.Branch, n
 			return reserve.ErrNoRoom
 		}
 		room := old
+		if room.PriceRules = expected; expected != nil && len(booking.Differences(old.Facts(), room.Facts())) > 0 {
+			return ErrChanged
+		}
 		room.PriceRules = rules
 		if err := room.Validate(); err != nil {
 			return err

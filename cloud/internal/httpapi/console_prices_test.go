@@ -107,6 +107,15 @@ func TestPriceRules(t *testing.T) {
 	if len(shown.Rules) != 2 {
 		t.Errorf("a refused request changed the rules: %+v", shown)
 	}
+	stale := rules(rule(60000))
+	stale["expected"] = rules(rule(41000))["rules"]
+	hq.Put(prices, stale).Fails(t, http.StatusConflict, "SettingConflictException", "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요.")
+	var saved struct{ Rules []map[string]any }
+	hq.Get(prices).OK(t).Into(t, &saved)
+	if len(saved.Rules) != 2 {
+		t.Errorf("rules that another administrator has changed were replaced: %+v", saved.Rules)
+	}
+	hq.Put(prices, map[string]any{"rules": saved.Rules, "expected": saved.Rules}).OK(t)
 	hq.Put(prices, rules()).OK(t)
 	if a := s.Client(t).Get(lookUp).OK(t); strings.Contains(string(a.Raw), "pricingChanges") {
 		t.Errorf("without rules: %s", a.Raw)

@@ -102,7 +102,8 @@ func (c *Console) ChangePrices(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body struct {
-		Rules *[]wirePriceRule `json:"rules"`
+		Rules    *[]wirePriceRule `json:"rules"`
+		Expected *[]wirePriceRule `json:"expected"` // absent: any
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -114,7 +115,13 @@ func (c *Console) ChangePrices(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Backoffice.ChangePriceRules(r.Context(), branch, room.No, rules, actor(r)); err != nil {
+	var expected []booking.PriceRule
+	if body.Expected != nil {
+		if expected, err = priceRules(*body.Expected); err != nil {
+			return err
+		}
+	}
+	if err := c.Backoffice.ChangePriceRules(r.Context(), branch, room.No, expected, rules, actor(r)); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)

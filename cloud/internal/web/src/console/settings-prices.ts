@@ -6,7 +6,7 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { english } from "../core/language";
 import { type Signal, signal } from "../core/signal";
-import { keepTyped, typedRows } from "./draft";
+import { edited, keepTyped, typedRows } from "./draft";
 import { priceIn } from "./numbers";
 import { attempt, button, dialog, explain, field, input, toast } from "./parts";
 import { price } from "./rooms";
@@ -69,14 +69,14 @@ export async function openPrices(branch: Branch, roomNo: string): Promise<void> 
     const rules = () => drafts().map((row) => ruleOf(row.value()));
     const shown = signal<Preview | null>(null);
     const { forget, notice } = keepTyped(`prices-${branch.branch}-${roomNo}`, {
-      rules: typedRows(drafts, (row) => row.value(), rowOf),
+      rules: edited(typedRows(drafts, (row) => row.value(), rowOf)),
     });
     const { run, view } = attempt();
     const preview = () =>
       run(async () => shown.set(await api.post<Preview>(`${address}/preview`, { date: date.peek(), rules: rules() })));
     const save = () =>
       run(async () => {
-        await api.put(address, { rules: rules() });
+        await api.put(address, { rules: rules(), expected: saved.rules });
         forget();
         toast(t("saved"));
         close();

@@ -6,7 +6,7 @@ import type { Schemas } from "../core/interface";
 import { type Readable, signal } from "../core/signal";
 import { edited, keptAttempt } from "./draft";
 import { openPIN } from "./keypads";
-import { priceIn, wholeIn } from "./numbers";
+import { FieldError, priceIn, wholeIn } from "./numbers";
 import { attempt, button, check, chip, dialog, explain, field, input, select, table, toast } from "./parts";
 import { price } from "./rooms";
 import { type Branch, mayChange } from "./session";
@@ -102,18 +102,37 @@ function openDelete(branch: Branch, room: Room, refresh: () => Promise<void>): v
   });
 }
 
+/** What the form of a room edits. */
+const valuesOf = (room: Room | null) => ({
+  machine: room?.machine ?? "",
+  grade: room?.grade ?? "",
+  min10: text(room?.pricing.min10),
+  min30: text(room?.pricing.min30),
+  min60: text(room?.pricing.min60),
+  turnoverMinutes: String(room?.turnoverMinutes ?? 10),
+  noLock: room?.lock === "none",
+});
+
+type Values = ReturnType<typeof valuesOf>;
+
+/** Rejects a save over fields that another administrator has changed since the form was opened. */
+async function unchanged(branch: Branch, read: Room, fields: (keyof Values)[], refresh: () => Promise<void>) {
+  const { rooms } = await api.get<Settings>(`/v2/admin/branches/${branch.branch}/settings`);
+  const now = rooms.find((r) => r.roomNo === read.roomNo);
+  if (!now || fields.every((f) => valuesOf(now)[f] === valuesOf(read)[f])) return;
+  await refresh();
+  throw new FieldError(t("roomNewer"));
+}
+
 function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void>): void {
   dialog(room ? t("roomNo", { n: room.roomNo }) : t("addRoom"), (close) => {
     const number = signal(room?.roomNo ?? "");
-    const machine = signal(room?.machine ?? "");
-    const grade = signal(room?.grade ?? "");
-    const prices = {
-      min10: signal(text(room?.pricing.min10)),
-      min30: signal(text(room?.pricing.min30)),
-      min60: signal(text(room?.pricing.min60)),
-    };
-    const turnover = signal(String(room?.turnoverMinutes ?? 10));
-    const noLock = signal(room?.lock === "none");
+    const read = valuesOf(room);
+    const machine = signal(read.machine);
+    const grade = signal(read.grade);
+    const prices = { min10: signal(read.min10), min30: signal(read.min30), min60: signal(read.min60) };
+    const turnover = signal(read.turnoverMinutes);
+    const noLock = signal(read.noLock);
     const { run, view } = keptAttempt(`room-${branch.branch}-${room?.roomNo ?? "new"}`, {
       number,
       machine: edited(machine),
@@ -125,14 +144,29 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
     });
     const save = () =>
       run(async () => {
-        await api.put(`/v2/admin/branches/${branch.branch}/rooms/${number.peek().trim()}`, {
-          machine: machine.peek().trim(),
-          grade: grade.peek() || null,
-          min10: priceIn(t("min10"), prices.min10.peek()),
-          min30: priceIn(t("min30"), prices.min30.peek()),
-          min60: priceIn(t("min60"), prices.min60.peek()),
-          turnoverMinutes: wholeIn(t("turnover"), turnover.peek()),
+        const shown: Values = {
+          machine: machine.peek(),
+          grade: grade.peek(),
+          min10: prices.min10.peek(),
+          min30: prices.min30.peek(),
+          min60: prices.min60.peek(),
+          turnoverMinutes: turnover.peek(),
           noLock: noLock.peek(),
+        };
+        const all: Schemas["RoomRequest"] = {
+          machine: shown.machine.trim(),
+          grade: shown.grade || null,
+          min10: priceIn(t("min10"), shown.min10),
+          min30: priceIn(t("min30"), shown.min30),
+          min60: priceIn(t("min60"), shown.min60),
+          turnoverMinutes: wholeIn(t("turnover"), shown.turnoverMinutes),
+          noLock: shown.noLock,
+        };
+        // What is not edited is not sent: another administrator may have changed it since.
+        const changed = (Object.keys(shown) as (keyof Values)[]).filter((f) => !room || shown[f] !== read[f]);
+        if (room) await unchanged(branch, room, changed, refresh);
+        await api.put(`/v2/admin/branches/${branch.branch}/rooms/${number.peek().trim()}`, {
+          ...Object.fromEntries(changed.map((f) => [f, all[f]])),
           create: !room,
         });
         toast(t(room ? "saved" : "roomAdded"));
