@@ -1215,6 +1215,9 @@ type FoundReservation struct {
 	Start Mark   `json:"start"`
 	State string `json:"state"`
 
+	// StayBalance On the day and in the record of a confirmed stay for which something was paid: the won, with the extensions that end with it, that the guest does not have back.
+	StayBalance *int `json:"stayBalance,omitempty"`
+
 	// StayEnd YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	StayEnd Mark `json:"stayEnd"`
 
@@ -2434,6 +2437,9 @@ type ReservationRecord struct {
 		LeftAt *time.Time `json:"leftAt"`
 	} `json:"stay"`
 
+	// StayBalance On the day and in the record of a confirmed stay for which something was paid: the won, with the extensions that end with it, that the guest does not have back.
+	StayBalance *int `json:"stayBalance,omitempty"`
+
 	// StayEnd YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	StayEnd Mark `json:"stayEnd"`
 
@@ -2852,6 +2858,9 @@ type TimelineReservation struct {
 	// Start YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	Start Mark   `json:"start"`
 	State string `json:"state"`
+
+	// StayBalance On the day and in the record of a confirmed stay for which something was paid: the won, with the extensions that end with it, that the guest does not have back.
+	StayBalance *int `json:"stayBalance,omitempty"`
 
 	// StayEnd YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	StayEnd Mark `json:"stayEnd"`

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "8da9c8d1d472c0ec4e423c339504dd141ffd0110916330410c9ccacba8056a0f"
+const Contract = "0bea80349e95a6b66a1a158887483524be53c4d02c385301847ae49107dcabcd"

@@ -108,7 +108,13 @@ func TestConsoleNamesTheSumReturned(t *testing.T) {
 	p.fill("환불 사유", "소음")
 	p.press("환불하기")
 	p.see("24,000원 (연장 6,000원 포함)")
-	p.press("직접 환불함")
+	p.wait("the card of the stay with its balance", `(() => {
+		`+block+`.dispatchEvent(new PointerEvent("pointerover", {bubbles: true, pointerType: "mouse"}));
+		return document.querySelector(".blockcard:not([hidden])")?.innerText.includes("24,000원") })()`)
+	p.press("시간·룸 변경")
+	p.choose("시작", "15:00")
+	p.see("새 시간의 가격은 36,000원이고, 차액 12,000원은 받지 않아요")
+	p.press("돌아가기", "직접 환불함")
 	p.see("남은 18,000원을", "연장한 금액 6,000원은 결제사를 통해 따로 환불돼요")
 	p.press("돌아가기", "취소·환불")
 	p.see("예약을 취소하고 24,000원을 돌려드려요")

@@ -75,6 +75,18 @@ func TestRecordNamesTheBalance(t *testing.T) {
 		if cast.Manager.Get(path).OK(t).Into(t, &record); record.Balance != own || record.ExtensionsBalance != extensions {
 			t.Errorf("%s: got %+v, want %d and %d", what, record, own, extensions)
 		}
+		var day struct {
+			Reservations []struct {
+				ID          string
+				StayBalance int
+			}
+		}
+		cast.Manager.Get("/v2/admin/branches/gangnam/timeline?date="+cast.start.In(seoul).Format(time.DateOnly)).OK(t).Into(t, &day)
+		for _, r := range day.Reservations {
+			if r.ID == id && r.StayBalance != own+extensions {
+				t.Errorf("%s: the day says %d, want %d", what, r.StayBalance, own+extensions)
+			}
+		}
 	}
 	says("paid", 30000, 0)
 	extend(t, s, s.Client(t), key, cast.start.Add(70*time.Minute))

@@ -35,30 +35,46 @@ func CurrentRefund(ctx context.Context, q Querier, id booking.ReservationID) (mo
 	return oneRefund(ctx, q, `where reservation_id = $1 and state not in ('COMPLETED', 'REFUSED')`, id)
 }
 
+// CurrentRefunds returns the refunds of reservations that are not closed, by reservation.
+func CurrentRefunds(ctx context.Context, q Querier, ids []booking.ReservationID) (map[booking.ReservationID]money.Refund, error) {
+	rows, err := q.Query(ctx, selectRefund+`where reservation_id = any($1) and state not in ('COMPLETED', 'REFUSED')`, ids)
+	if err != nil {
+		return nil, err
+	}
+	list, err := pgx.CollectRows(rows, scanRefund)
+	byID := make(map[booking.ReservationID]money.Refund, len(list))
+	for _, f := range list {
+		byID[f.Reservation] = f
+	}
+	return byID, err
+}
+
 // RefundByID returns a refund in any state, or ErrNoRefund.
 func RefundByID(ctx context.Context, q Querier, id int64) (money.Refund, error) {
 	return oneRefund(ctx, q, `where id = $1`, id)
 }
 
-func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money.Refund, error) {
-	rows, err := q.Query(ctx, `
+const selectRefund = `
 		select id, reservation_id, state, reason, amount, requested_by, account, key_revoked or revoked_key is not null, idempotency_key, attempt, error_code, error_message, created_at, due_at, account_by,
 		       keeps_stay, part, outside_request, taken, rest, policy_at, extension_account
-		from refund `+where, args...)
+		from refund `
+
+func scanRefund(row pgx.CollectableRow) (f money.Refund, err error) {
+	var (
+		code, message, by *string
+		due, policy       *time.Time
+	)
+	err = row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &f.KeyRevoked, &f.IdempotencyKey, &f.Attempt, &code, &message, &f.CreatedAt, &due, &by, &f.KeepsStay, &f.Part, &f.Outside, &f.Taken, &f.Rest, &policy, &f.ExtensionAccount)
+	f.ErrorCode, f.ErrorMessage, f.DueAt, f.AccountBy, f.PolicyAt = value(code), value(message), value(due), value(by), value(policy)
+	return f, err
+}
+
+func oneRefund(ctx context.Context, q Querier, where string, args ...any) (money.Refund, error) {
+	rows, err := q.Query(ctx, selectRefund+where, args...)
 	if err != nil {
 		return money.Refund{}, err
 	}
-	f, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (money.Refund, error) {
-		var (
-			f             money.Refund
-			code, message *string
-			due, policy   *time.Time
-			by            *string
-		)
-		err := row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &f.KeyRevoked, &f.IdempotencyKey, &f.Attempt, &code, &message, &f.CreatedAt, &due, &by, &f.KeepsStay, &f.Part, &f.Outside, &f.Taken, &f.Rest, &policy, &f.ExtensionAccount)
-		f.ErrorCode, f.ErrorMessage, f.DueAt, f.AccountBy, f.PolicyAt = value(code), value(message), value(due), value(by), value(policy)
-		return f, err
-	})
+	f, err := pgx.CollectExactlyOneRow(rows, scanRefund)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return f, ErrNoRefund
 	}

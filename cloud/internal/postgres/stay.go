@@ -43,6 +43,11 @@ func ExtensionsAfter(ctx context.Context, q Querier, r booking.Reservation) ([]b
 		where r.extends = $1 and r.state = 'DONE' and r.start_at >= $2 order by r.start_at`, cmp.Or(r.Extends, r.ID), r.End)
 }
 
+// ConfirmedExtensions returns the confirmed extensions of stays, by the stays' first reservations.
+func ConfirmedExtensions(ctx context.Context, q Querier, roots []booking.ReservationID) ([]booking.Reservation, error) {
+	return manyReservations(ctx, q, `where r.extends = any($1) and r.state = 'DONE' order by r.start_at`, roots)
+}
+
 // ExtendedByDeposit reports whether a confirmed extension of a stay was paid by virtual account.
 func ExtendedByDeposit(ctx context.Context, q Querier, root booking.ReservationID) (is bool, err error) {
 	err = q.QueryRow(ctx, `

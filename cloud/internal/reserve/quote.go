@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -95,36 +96,53 @@ type Balance struct {
 	Extensions int // of the extensions that end with the reservation, which the provider refunds with it
 }
 
-// BalanceOf returns what the end of a reservation by an administrator returns, which no policy reduces.
-func (s *Service) BalanceOf(ctx context.Context, r booking.Reservation) (b Balance, err error) {
-	if b.Own, err = unreturned(ctx, s.DB.Pool, r); err != nil {
-		return b, err
+// BalancesOf returns, by id, what the end of each reservation by an administrator returns, which no policy reduces. Reservations for
+// which nothing was paid are missing.
+func (s *Service) BalancesOf(ctx context.Context, list ...booking.Reservation) (map[booking.ReservationID]Balance, error) {
+	ids, roots := make([]booking.ReservationID, len(list)), make([]booking.ReservationID, len(list))
+	for i, r := range list {
+		ids[i], roots[i] = r.ID, cmp.Or(r.Extends, r.ID)
 	}
-	extensions, err := postgres.ExtensionsAfter(ctx, s.DB.Pool, r)
+	extensions, err := postgres.ConfirmedExtensions(ctx, s.DB.Pool, roots)
 	if err != nil {
-		return b, err
+		return nil, err
 	}
 	for _, e := range extensions {
-		won, err := unreturned(ctx, s.DB.Pool, e)
-		if err != nil {
-			return b, err
+		ids = append(ids, e.ID)
+	}
+	payments, err := postgres.PaymentsOf(ctx, s.DB.Pool, ids)
+	if err != nil {
+		return nil, err
+	}
+	refunds, err := postgres.CurrentRefunds(ctx, s.DB.Pool, ids)
+	if err != nil {
+		return nil, err
+	}
+	unreturned := func(r booking.Reservation) (won int, paid bool) {
+		payment, paid := payments[r.ID]
+		if !paid || r.PaidAt.IsZero() {
+			return 0, false
 		}
-		b.Extensions += won
+		won = rule.Snapshot{Reservation: r, Payment: payment}.Left()
+		if f := refunds[r.ID]; f.AtBank() {
+			won += f.Amount
+		}
+		return won, true
 	}
-	return b, nil
-}
-
-func unreturned(ctx context.Context, q postgres.Querier, r booking.Reservation) (won int, err error) {
-	snapshot := rule.Snapshot{Reservation: r}
-	if snapshot.Payment, err = postgres.PaymentOf(ctx, q, r.ID); errors.Is(err, postgres.ErrNoPayment) || err == nil && r.PaidAt.IsZero() {
-		return 0, nil
+	balances := map[booking.ReservationID]Balance{}
+	for _, r := range list {
+		own, paid := unreturned(r)
+		b := Balance{Own: own}
+		for _, e := range extensions {
+			if e.Extends != cmp.Or(r.Extends, r.ID) || e.Start.Before(r.End) {
+				continue
+			}
+			won, of := unreturned(e)
+			b.Extensions, paid = b.Extensions+won, paid || of
+		}
+		if paid {
+			balances[r.ID] = b
+		}
 	}
-	if err == nil {
-		snapshot.Refund, err = currentRefund(ctx, q, r.ID)
-	}
-	won = snapshot.Left()
-	if f := snapshot.Refund; f != nil && f.AtBank() {
-		won += f.Amount
-	}
-	return won, err
+	return balances, nil
 }

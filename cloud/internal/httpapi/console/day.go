@@ -8,6 +8,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
 // timelineReservation is a reservation on the timeline. The phone number is masked; the full number is in the record,
@@ -29,6 +30,18 @@ type timelineReservation struct {
 	Extends       *string `json:"extends"`  // the reservation with the key of the stay
 	Replaces      *string `json:"replaces"` // the reservation that the guest exchanged for it
 	StayEnd       string  `json:"stayEnd"`  // the real end of the stay with its confirmed extensions
+
+	StayBalance *int `json:"stayBalance,omitempty"` // on the day and in the record, of what was paid
+}
+
+// stayBalance returns the won of a confirmed stay, with the extensions that end with it, that the guest does not have back; nil if
+// nothing was paid.
+func stayBalance(r booking.Reservation, balances map[booking.ReservationID]reserve.Balance) *int {
+	balance, paid := balances[r.ID]
+	if !paid || r.State != booking.Done {
+		return nil
+	}
+	return new(balance.Own + balance.Extensions)
 }
 
 func wireTimelineReservations(list []booking.Reservation, zone *time.Location) []timelineReservation {
@@ -150,6 +163,14 @@ func (c *Console) Timeline(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
+	balances, err := c.Reserve.BalancesOf(r.Context(), found...)
+	if err != nil {
+		return err
+	}
+	reservations := wireTimelineReservations(found, branch.Zone)
+	for i, one := range found {
+		reservations[i].StayBalance = stayBalance(one, balances)
+	}
 	status := branch.Schedule.Day(booking.DateOf(day.Start, branch.Zone))
 	return wire.WriteData(w, struct {
 		Date         string                `json:"date"`
@@ -164,7 +185,7 @@ func (c *Console) Timeline(w http.ResponseWriter, r *http.Request) error {
 		Quarantine   []wireQuarantine      `json:"quarantine"`
 	}{
 		day.Start.In(branch.Zone).Format(time.DateOnly), string(status.Status), wire.Nullable(status.Reason), rooms,
-		wireTimelineReservations(found, branch.Zone), wireTimelineReservations(canceled, branch.Zone), wireTimelineReservations(conflicts, branch.Zone),
+		reservations, wireTimelineReservations(canceled, branch.Zone), wireTimelineReservations(conflicts, branch.Zone),
 		wireSpans(branch.Schedule.ClosedSlots(day, branch.Zone), branch.Zone), wireSpans(branch.Schedule.BreakSlots(day, branch.Zone), branch.Zone),
 		quarantine,
 	})

@@ -33,7 +33,7 @@ func (c *Console) ReservationRecord(w http.ResponseWriter, r *http.Request) erro
 	if record, err = c.Backoffice.Complete(r.Context(), record, actor(r)); err != nil {
 		return err
 	}
-	balance, err := c.Reserve.BalanceOf(r.Context(), record.Reservation)
+	balances, err := c.Reserve.BalancesOf(r.Context(), record.Reservation)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (c *Console) ReservationRecord(w http.ResponseWriter, r *http.Request) erro
 	if forbidden != nil && !errors.Is(forbidden, account.ErrRoleForbidden) && !errors.Is(forbidden, account.ErrScopeForbidden) {
 		return forbidden
 	}
-	answer, err := c.wireRecord(record, balance, wire.Principal(r).MayOpen(), forbidden == nil)
+	answer, err := c.wireRecord(record, balances, wire.Principal(r).MayOpen(), forbidden == nil)
 	if err != nil {
 		return err
 	}
@@ -108,10 +108,11 @@ func (c *Console) cancelable(d backoffice.Record) bool {
 
 // wireRecord encodes a record. Instead of the key it carries the link that was sent, only while that opens doors, and only
 // for principals that may open doors.
-func (c *Console) wireRecord(d backoffice.Record, balance reserve.Balance, withKey, mayCancel bool) (any, error) {
+func (c *Console) wireRecord(d backoffice.Record, balances map[booking.ReservationID]reserve.Balance, withKey, mayCancel bool) (any, error) {
 	zone := d.Branch.Zone
 	room, _ := d.Branch.Room(d.RoomNo)
-	item := wireTimelineReservation(d.Reservation, zone)
+	item, balance := wireTimelineReservation(d.Reservation, zone), balances[d.ID]
+	item.StayBalance = stayBalance(d.Reservation, balances)
 	item.MobileNum = wire.Nullable(d.Mobile)
 	record := struct {
 		timelineReservation

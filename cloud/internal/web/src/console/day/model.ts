@@ -36,6 +36,7 @@ export interface Block {
   mobile: string;
   method: string;
   source: Wire["source"] | "";
+  /** Of a confirmed stay with its extensions, without what was returned. */
   amount: number;
   /** ms since 1970; 0: does not run out */
   expiresAt: number;
@@ -91,7 +92,7 @@ export const toBlock = (w: Wire): Block => ({
   mobile: w.mobileNum ?? "",
   method: w.method ?? "",
   source: w.source,
-  amount: w.amount,
+  amount: w.stayBalance ?? w.amount,
   expiresAt: w.expiresAt ? Date.parse(w.expiresAt) : 0,
   version: w.version,
 });
