@@ -2,8 +2,12 @@ package e2e
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
 )
 
 // The first page of the headquarters shows a lock that fails, live, with the way to it; an administrator takes care of it,
@@ -100,5 +104,33 @@ func TestAlertOfACutUplink(t *testing.T) {
 	until(t, "no open alert", func() bool { return len(alerts("open")) == 0 })
 	if got := messages(); len(got) != 1 || got[0] != "alert-began" {
 		t.Errorf("messages %q, want one", got)
+	}
+}
+
+// The console shows times of a branch in its zone, also to an administrator in another one.
+func TestConsoleTimesOfTheBranch(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, nil)
+	_, midnight := dayAfter()
+	newBrowser(t, s).purchase(s, "gangnam", 1, 30000, "01077779999", "카드", midnight.Add(12*time.Hour))
+	p := console(t, s, "hq", "hq-demo")
+	if _, err := chromedp.Call(p.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "America/New_York"}); err != nil {
+		t.Fatal(err)
+	}
+	p.open("/console/overview")
+	const card = `[...document.querySelectorAll(".branchcard")].find(c => c.innerText.includes("강남"))?.innerText`
+	p.wait("the next arrival", card+`?.match(/다음 입실[^:]*\d\d:\d\d/)`)
+	if got := value[string](p, card); !strings.Contains(got, "12:00") {
+		t.Errorf("the branch's card shows %q, want the arrival at 12:00 of the branch", got)
+	}
+	p.open("/console/gangnam/day")
+	p.press("인수인계")
+	p.fill("새 메모", "전구 교체")
+	p.press("메모 남기기")
+	written := time.Now().In(midnight.Location())
+	p.wait("the note", `document.querySelector(".notes small")`)
+	got := value[string](p, `document.querySelector(".notes small").innerText`)
+	if !strings.Contains(got, written.Format("15:04")) && !strings.Contains(got, written.Add(-time.Minute).Format("15:04")) {
+		t.Errorf("the note shows %q, want %s", got, written.Format("15:04"))
 	}
 }

@@ -102,7 +102,7 @@ export function alertRow(alert: Alert, changed: () => void): HTMLElement {
       "p",
       { class: "since" },
       ended
-        ? t("alertSpan", { from: localText(alert.since), to: localText(ended) })
+        ? t("alertSpan", { from: localText(alert.since, alert.branch), to: localText(ended, alert.branch) })
         : () => ago(Math.max(time(), now()) - Date.parse(alert.since)),
       alert.acknowledgedBy ? chip(t("alertTaken", { by: alert.acknowledgedBy })) : null,
     ),

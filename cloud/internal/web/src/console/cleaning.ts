@@ -73,7 +73,7 @@ function task(room: Room, changed: () => void): HTMLElement {
       "p",
       { class: "since" },
       () => t("cleaningSince", { when: ago(Math.max(time(), now()) - Date.parse(room.endedAt)) }),
-      room.nextArrival ? ` · ${t("nextGuest", { when: localText(room.nextArrival) })}` : null,
+      room.nextArrival ? ` · ${t("nextGuest", { when: localText(room.nextArrival, room.branch) })}` : null,
     ),
     h(
       "p",

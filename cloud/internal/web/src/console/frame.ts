@@ -301,7 +301,7 @@ function alertBar(branch: string): Child {
       null,
       h("a", { href: "/console/alerts" }, alertText(worst)),
       alerts.length > 1 ? ` ${t("alertMore", { n: alerts.length - 1 })}` : null,
-      next ? ` · ${t("nextGuest", { when: localText(next) })}` : null,
+      next ? ` · ${t("nextGuest", { when: localText(next, branch) })}` : null,
     );
   });
 }

@@ -20,7 +20,7 @@ import { dateText, localText, phoneText, t, timesText, won } from "./text";
 type Guest = Schemas["Guest"];
 type Note = Guest["notes"][number];
 
-export function guestScreen(_: Branch, { id }: Params): Child {
+export function guestScreen(branch: Branch, { id }: Params): Child {
   const path = `/v2/admin/reservations/${id}/guest`;
   const source = resource(() => api.get<Guest>(path));
   return [
@@ -33,7 +33,7 @@ export function guestScreen(_: Branch, { id }: Params): Child {
             [t("mobile"), h("a", { href: `tel:${guest.mobileNum}` }, phoneText(guest.mobileNum))],
             [t("guestStays"), String(guest.reservations.length)],
           ]),
-          blocking(path, guest, source.refresh),
+          blocking(branch, path, guest, source.refresh),
         ),
       ]),
       section(
@@ -46,7 +46,7 @@ export function guestScreen(_: Branch, { id }: Params): Child {
   ];
 }
 
-function blocking(path: string, { block }: Guest, refresh: () => Promise<void>): Child {
+function blocking(branch: Branch, path: string, { block }: Guest, refresh: () => Promise<void>): Child {
   if (!block)
     return mayChange()
       ? h(
@@ -66,7 +66,7 @@ function blocking(path: string, { block }: Guest, refresh: () => Promise<void>):
       { class: "notice row wrap" },
       chip(t("guestBlocked"), "bad"),
       h("p", null, block.reason),
-      h("small", null, t("guestNoteBy", { by: who(block.by), when: localText(block.at) })),
+      h("small", null, t("guestNoteBy", { by: who(block.by), when: localText(block.at, branch.branch) })),
     ),
     view(),
     mayChange() ? h("div", { class: "row" }, button(t("guestUnblock"), unblock)) : null,
@@ -114,7 +114,12 @@ function notes(path: string, list: Note[], refresh: () => Promise<void>): Child 
         "li",
         null,
         h("p", null, n.text),
-        h("small", null, t("guestNoteBy", { by: who(n.by), when: localText(n.at) }), ` · ${branchTitle(n.branch)}`),
+        h(
+          "small",
+          null,
+          t("guestNoteBy", { by: who(n.by), when: localText(n.at, n.branch) }),
+          ` · ${branchTitle(n.branch)}`,
+        ),
         mayBook() ? button(t("delete"), () => remove(n), { kind: "plain", label: `${t("delete")}: ${n.text}` }) : null,
       ),
     ),

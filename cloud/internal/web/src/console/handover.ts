@@ -21,10 +21,10 @@ export function handoverButton(branch: Branch): HTMLButtonElement {
   const source = resource(() => api.get<Notes>(path));
   const open = () => source.data()?.notes.filter((n) => !n.doneAt).length ?? 0;
   const count = () => (open() ? h("b", { class: "count" }, String(open())) : null);
-  return button([t("handover"), count], () => openNotes(path, source));
+  return button([t("handover"), count], () => openNotes(branch.branch, path, source));
 }
 
-function openNotes(path: string, source: Resource<Notes>): void {
+function openNotes(branch: string, path: string, source: Resource<Notes>): void {
   void source.refresh();
   dialog(
     t("handover"),
@@ -41,7 +41,7 @@ function openNotes(path: string, source: Resource<Notes>): void {
           each(
             () => data().notes,
             (n) => n.id,
-            (n) => note(path, n, source.refresh),
+            (n) => note(branch, path, n, source.refresh),
           ),
         ),
       ]),
@@ -50,7 +50,7 @@ function openNotes(path: string, source: Resource<Notes>): void {
   );
 }
 
-function note(path: string, n: Readable<Note>, refresh: () => Promise<void>): HTMLElement {
+function note(branch: string, path: string, n: Readable<Note>, refresh: () => Promise<void>): HTMLElement {
   const { run, view } = attempt();
   const flip = async () => {
     await run(() => api.patch(`${path}/${n.peek().id}`, { done: !n.peek().doneAt }));
@@ -60,12 +60,12 @@ function note(path: string, n: Readable<Note>, refresh: () => Promise<void>): HT
     "li",
     { class: () => (n().doneAt ? "done" : "") },
     h("p", null, () => n().text),
-    h("small", null, () => t("guestNoteBy", { by: who(n().by), when: localText(n().at) })),
+    h("small", null, () => t("guestNoteBy", { by: who(n().by), when: localText(n().at, branch) })),
     when(
       () => n().doneAt,
       () =>
         h("small", null, () =>
-          n().doneAt ? t("handoverDoneBy", { by: who(n().doneBy ?? ""), when: localText(n().doneAt!) }) : "",
+          n().doneAt ? t("handoverDoneBy", { by: who(n().doneBy ?? ""), when: localText(n().doneAt!, branch) }) : "",
         ),
     ),
     mayBook() ? button(() => t(n().doneAt ? "handoverReopen" : "handoverDone"), flip) : null,

@@ -93,7 +93,7 @@ export function overviewScreen(): Child {
 function card(b: Readable<Item>): HTMLElement {
   const facts: [string, () => Child][] = [
     [t("occupied"), () => `${b().occupiedRooms} / ${b().rooms}`],
-    [t("nextArrival"), () => (b().nextArrival ? localText(b().nextArrival!) : "–")],
+    [t("nextArrival"), () => (b().nextArrival ? localText(b().nextArrival!, b().branch) : "–")],
     [t("todayAmount"), () => won(b().todayAmount)],
     [t("unlockSuccess"), () => (b().unlockSuccess7d === null ? "–" : `${(100 * b().unlockSuccess7d!).toFixed(1)}%`)],
   ];

@@ -5,6 +5,7 @@ import { brandEn, brandKo } from "../core/brand";
 import { formats } from "../core/format";
 import { english, type Language, language, speak, translator } from "../core/language";
 import { ko, type Texts } from "../locales/console-ko";
+import { branchByCode, branches } from "./session";
 
 export type TextKey = keyof Texts;
 
@@ -84,14 +85,21 @@ function endText(start: Minute, end: Minute): string {
   return end % day === 0 ? "24:00" : t("nextDay", { time: clockOf(end) });
 }
 
-/** An instant in the user's time zone. */
-export const localText = (at: string): string =>
+/** The time zone of a branch; without one, that of all of the administrator's branches, or the browser's if they differ. */
+function zoneOf(code: string): string | undefined {
+  const zones = new Set((branchByCode(code) ? [branchByCode(code)!] : branches()).map((b) => b.timeZone));
+  return zones.size === 1 ? [...zones][0] : undefined;
+}
+
+/** An instant in the time zone of a branch. */
+export const localText = (at: string, branch = ""): string =>
   new Intl.DateTimeFormat(english() ? "en-GB" : "ko-KR", {
     month: "short",
     day: "numeric",
     hour: "2-digit",
     minute: "2-digit",
     hourCycle: "h23",
+    timeZone: zoneOf(branch),
   }).format(Date.parse(at));
 
 /** 010-1234-5678 */
