@@ -2,7 +2,7 @@
 
 import { api } from "../core/api";
 import { now, ticking } from "../core/clock";
-import { type Child, each, h } from "../core/dom";
+import { type Child, each, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { computed, effect, type Readable, signal, untracked } from "../core/signal";
@@ -77,12 +77,47 @@ export const branchTitle = (code: string): string => {
   return branch ? branchName(branch) : code || t("allBranches");
 };
 
+type Page = Schemas["AlertList"];
+
+/** Alerts per request. */
+const size = 200;
+/** The number of open alerts of which the worst are shown on the first page. */
+const mostOpen = 1000;
+
+/** The newest alerts, at least count of them if there are as many. */
+export async function newestAlerts(query: { state: string; branch?: string }, count = size): Promise<Page> {
+  const alerts: Alert[] = [];
+  let next: string | null = null;
+  do {
+    const page: Page = await api.get<Page>("/v2/admin/alerts", {
+      ...query,
+      limit: size,
+      ...(next ? { cursor: next } : {}),
+    });
+    alerts.push(...page.alerts);
+    next = page.next;
+  } while (next && alerts.length < count);
+  return { alerts, next };
+}
+
+/** The number of alerts besides some that are shown; a plus if there are more than were read. */
+export const besides = (page: Page | undefined, shown: number): string =>
+  `${(page?.alerts.length ?? 0) - shown}${page?.next ? "+" : ""}`;
+
+interface OpenAlerts {
+  list: Readable<Alert[]>;
+  /** The number of alerts besides some of the list, as text. */
+  besides: (shown: number) => string;
+  refresh: () => void;
+}
+
 /** The open alerts in one's scope, live. */
-export function openAlerts(): { list: Readable<Alert[]>; refresh: () => void } {
-  const source = resource(() => api.get<{ alerts: Alert[] }>("/v2/admin/alerts", { state: "open", limit: 200 }));
+export function openAlerts(): OpenAlerts {
+  const source = resource(() => newestAlerts({ state: "open" }, mostOpen));
   const refresh = gather(source.refresh);
   watchAll(refresh);
-  return { list: computed(() => (source.data()?.alerts ?? []).slice().sort(byUrgency)), refresh };
+  const list = computed(() => (source.data()?.alerts ?? []).slice().sort(byUrgency));
+  return { list, besides: (shown) => besides(source.data(), shown), refresh };
 }
 
 /** One alert with its remedy and the button to take care of it. */
@@ -129,7 +164,8 @@ export const alertList = (list: Readable<Alert[]>, changed: () => void): Child =
 
 export function alertsScreen(): Child {
   const shown = signal("open");
-  const source = resource(() => api.get<{ alerts: Alert[] }>("/v2/admin/alerts", { state: shown.peek(), limit: 200 }));
+  let count = size;
+  const source = resource(() => newestAlerts({ state: shown.peek() }, count));
   watchAll(gather(source.refresh));
   const list = computed(() => {
     const all = source.data()?.alerts ?? [];
@@ -141,13 +177,22 @@ export function alertsScreen(): Child {
   ]);
   effect(() => {
     shown();
+    count = size;
     untracked(() => void source.refresh());
   });
+  const more = async () => {
+    count = list.peek().length + size;
+    await source.refresh();
+  };
   return [
     heading(t("navAlerts"), filter),
     fetched(source, () => [
       alertList(list, () => void source.refresh()),
       h("p", { class: "nothing", hidden: () => list().length > 0 }, t("alertNone")),
+      when(
+        () => Boolean(source.data()?.next),
+        () => h("div", { class: "row" }, button(t("more"), more)),
+      ),
     ]),
     isHQ() ? ownContacts() : null,
   ];

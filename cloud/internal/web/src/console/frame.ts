@@ -10,7 +10,7 @@ import { language } from "../core/language";
 import { resource } from "../core/resource";
 import { again, go } from "../core/router";
 import { signal } from "../core/signal";
-import { type Alert, alertText, byUrgency, openAlerts } from "./alerts";
+import { alertText, besides, byUrgency, newestAlerts, openAlerts } from "./alerts";
 import { type Icon, icon } from "./icons";
 import { connection, gather, overhear, watchAll } from "./live";
 import { button, closeDialogs, dialog, select } from "./parts";
@@ -140,9 +140,9 @@ const everywhere = (screen: string, text: TextKey, mark: Icon, current: string, 
 /** The number of open alerts of all of one's branches. */
 function bell(current: string): Child {
   if (!hasScreen("alerts")) return null;
-  const { list } = openAlerts();
+  const open = openAlerts();
   return everywhere("alerts", "navAlerts", "bell", current, () =>
-    list().length > 0 ? h("b", { class: "count" }, String(list().length)) : null,
+    open.list().length > 0 ? h("b", { class: "count" }, open.besides(0)) : null,
   );
 }
 
@@ -286,21 +286,21 @@ function deviceBar(branch: string): Child {
 function alertBar(branch: string): Child {
   const source = resource(async () => {
     const [open, overview] = await Promise.all([
-      api.get<{ alerts: Alert[] }>("/v2/admin/alerts", { branch, state: "open" }),
+      newestAlerts({ branch, state: "open" }),
       api.get<Schemas["Overview"]>("/v2/admin/overview", { branch }),
     ]);
-    return { alerts: open.alerts.sort(byUrgency), next: overview.branches[0]?.nextArrival ?? null };
+    return { open: { ...open, alerts: open.alerts.sort(byUrgency) }, next: overview.branches[0]?.nextArrival ?? null };
   });
   watchAll(gather(source.refresh));
   return h("div", { class: "devicebar", role: "status" }, () => {
-    const { alerts, next } = source.data() ?? { alerts: [], next: null };
-    const worst = alerts[0];
+    const { open, next } = source.data() ?? {};
+    const worst = open?.alerts[0];
     if (!worst) return null;
     return h(
       "p",
       null,
       h("a", { href: "/console/alerts" }, alertText(worst)),
-      alerts.length > 1 ? ` ${t("alertMore", { n: alerts.length - 1 })}` : null,
+      open.alerts.length > 1 ? ` ${t("alertMore", { n: besides(open, 1) })}` : null,
       next ? ` · ${t("nextGuest", { when: localText(next, branch) })}` : null,
     );
   });

@@ -66,7 +66,7 @@ export function overviewScreen(): Child {
       ),
       when(
         () => alerts.list().length > most,
-        () => link("/console/alerts", () => t("alertMore", { n: alerts.list().length - most })),
+        () => link("/console/alerts", () => t("alertMore", { n: alerts.besides(most) })),
       ),
     ),
     section(
