@@ -11,8 +11,9 @@
 // and compares every row. Which parts of payments were returned is counted where the provider executes a request, each part with an
 // amount of its own, so no sum of the service decides what the books should be. One half of the runs has a refund policy; policy_test.go
 // judges what the shop keeps by the times of the guest's requests alone. Not modelled are refunds that wait for a second
-// administrator, and compensations: see TestRandomRefunds and TestRandomChanges of package reserve. Extensions and exchanges of stays are
-// drawn in changes_test.go, which also has the rules that must hold between a stay and its changes (S1 to S5).
+// administrator, and compensations of deposits, which wait for the account of the guest: see TestRandomRefunds and TestRandomChanges of
+// package reserve. Extensions and exchanges of stays are drawn in changes_test.go, which also has the rules that must hold between a stay
+// and its changes (S1 to S5). Doors that fail are drawn in compensation_test.go, with the rules of the compensation in two steps (S6 to S9).
 //
 // The package contains only test code:
 //

@@ -34,6 +34,7 @@ type row struct {
 	refundAt      time.Time            // when the latest refund was requested
 	account       bool                 // of an exchange: the refund account of the old stay is stored
 	policy        booking.RefundPolicy // as it was at the payment; nil: the default
+	outage        outage               // of its door
 }
 
 // message is a message about an order.
@@ -123,6 +124,8 @@ type rows struct {
 	entries  []money.Entry
 	compared time.Time            // the last complete comparison
 	policy   booking.RefundPolicy // of the branch
+
+	compensation booking.Compensation // of the branch
 }
 
 // book inserts the movements of a payment into the books, each once.

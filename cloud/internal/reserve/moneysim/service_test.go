@@ -50,7 +50,8 @@ type modelService struct {
 	now      func() time.Time
 	payments reserve.Payments
 	step     func(where string)
-	changed  func(r *row, what string) // called in the transaction of a change
+	changed  func(r *row, what string)   // called in the transaction of a change
+	gave     func(root, r *row, won int) // called in the transaction of a compensation
 }
 
 // tx runs do as a transaction, completely or not at all.

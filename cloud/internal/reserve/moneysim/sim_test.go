@@ -125,6 +125,9 @@ func (w *world) customer(n int, r *rand.Rand) {
 	} else if wild && change < 4 {
 		wg.Go(func() { w.exchange(row, order, guest) })
 	}
+	if door := rand.New(rand.NewPCG(w.seed, 0xD008+uint64(n))); wild && door.IntN(2) == 0 {
+		w.breakDoor(row, door)
+	}
 	bank := rand.New(rand.NewPCG(w.seed, 0xBA4E+uint64(n)))
 	if wild && method == sandbox.MethodVirtualAccount && bank.IntN(3) == 0 {
 		wg.Go(func() { w.reverseDuringRefund(row, bank) })
@@ -256,7 +259,7 @@ var simulation = seeds.Simulation{
 		"left", "abandoned", "registered again", "canceled in the dashboard", "returned in part", "settled outside", "late", "late system:too-late",
 		"late system:abandoned", "lapse", "parts returned", "not returned", "canceled with a part at the bank", "rest",
 		"rephrased", "extended", "refund system:stay", "exchanged", "refund system:exchange", "shares returned", "canceled without a refund", "kept",
-		"restored with an extension"},
+		"restored with an extension", "compensated", "compensated again", "compensated with everything", "compensated with time"},
 	Rare: 400,
 	Cost: 4,
 }

@@ -21,6 +21,9 @@ type part struct {
 	told     error  // to the administrator
 	order    string // of which the provider returned it; empty: it did not
 	returned int    // how often the provider took it off the balance
+
+	of    string // order of a compensation
+	whole bool   // it returns everything
 }
 
 // refundParts models an administrator who returns parts of a payment one after the other. The bank rejects or delays some
@@ -80,12 +83,15 @@ func partOf(body []byte) int {
 	return cancel.CancelAmount
 }
 
-// isPart reports whether an amount is that of a part.
-func (w *world) isPart(won int) bool {
+// isPart reports whether an amount of an order is that of a part.
+func (w *world) isPart(order string, won int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.parts, func(p *part) bool { return p.won == won })
+	return slices.ContainsFunc(w.parts, func(p *part) bool { return p.is(order, won) })
 }
+
+// is reports whether a part may be won of an order. Those of an administrator have an amount of their own.
+func (p *part) is(order string, won int) bool { return p.won == won && (p.of == "" || p.of == order) }
 
 // cancels returns the number of cancellations of an order at the provider.
 func (w *world) cancels(order string) (n int) {
@@ -99,7 +105,10 @@ func (w *world) cancels(order string) (n int) {
 func (w *world) partReturned(order string, won int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i := slices.IndexFunc(w.parts, func(p *part) bool { return p.won == won })
+	i := slices.IndexFunc(w.parts, func(p *part) bool { return p.of == order && p.won == won && p.returned == 0 })
+	if i < 0 {
+		i = slices.IndexFunc(w.parts, func(p *part) bool { return p.is(order, won) })
+	}
 	if i < 0 {
 		if w.counts["shares returned"]++; len(w.rows.policy) == 0 {
 			w.violations = append(w.violations, fmt.Sprintf("M6: %d won of %s were returned, and no administrator asked for them", won, order))
@@ -139,6 +148,9 @@ func (w *world) checkParts() {
 // settleRest settles what the sweep would settle after the end of a run.
 func (w *world) settleRest() {
 	time.Sleep(5 * time.Minute)
+	for _, r := range w.models[0].stuckDoors(time.Now()) {
+		w.background(0, "compensate "+r.OrderID, func(ctx context.Context, t *modelService) error { return t.compensate(ctx, r) })
+	}
 	for _, r := range w.models[0].unsettled(time.Now()) {
 		w.background(0, "sweep "+r.OrderID, func(ctx context.Context, t *modelService) error { return t.settleDue(ctx, r) })
 	}

@@ -186,7 +186,7 @@ func (w *world) provider(do func(), order string, part int) {
 			w.violation("M6: %d won of %s were paid back, want %d", won, order, part)
 		}
 		again := w.cancels(order) == cancels && r != nil && r.refund != nil && r.refund.KeepsStay // a part that the bank had rejected
-		if !w.isPart(part) && !again && (r == nil || r.DoorlockKey != "") {
+		if !w.isPart(order, part) && !again && (r == nil || r.DoorlockKey != "") {
 			w.violation("M7: %s was paid back while its key lives", order)
 		}
 	}
@@ -300,6 +300,9 @@ func (w *world) sweep(i int) {
 		if passed := time.Since(w.start) / every; i == int(passed)%2 && passed%(lightInterval/every) == 0 {
 			start("light comparison", func(ctx context.Context, t *modelService) error { return t.reconcile(ctx) })
 		}
+		for _, r := range w.models[i].stuckDoors(time.Now()) {
+			start("compensate "+r.OrderID, func(ctx context.Context, t *modelService) error { return t.compensate(ctx, r) })
+		}
 		for _, r := range w.models[i].unapplied() {
 			start("sweep callbacks "+r.OrderID, func(ctx context.Context, t *modelService) error { return t.settle(ctx, r) })
 		}
@@ -371,6 +374,7 @@ func (w *world) close() {
 	}
 	w.checkParts()
 	w.checkStays()
+	w.checkCompensations()
 	w.checkMessages()
 	w.checkBooks()
 	for _, h := range w.rows.webhooks {
@@ -391,7 +395,7 @@ func newWorld(seed uint64) *world {
 		panic(err)
 	}
 	w.box = box
-	w.rows.compared, w.rows.policy = w.start, drawPolicy(seed)
+	w.rows.compared, w.rows.policy, w.rows.compensation = w.start, drawPolicy(seed), drawCompensation(seed)
 	w.wire = &wire{w: w, handler: box, sent: map[string]int{}, until: w.start}
 	if seed != calm {
 		some := func(most float64) float64 {
@@ -429,7 +433,7 @@ func newWorld(seed uint64) *world {
 		panic(err)
 	}
 	for i := range w.models {
-		w.models[i] = &modelService{rows: &w.rows, mu: &w.rowMu, now: time.Now, payments: client, changed: w.changed}
+		w.models[i] = &modelService{rows: &w.rows, mu: &w.rowMu, now: time.Now, payments: client, changed: w.changed, gave: w.gave}
 	}
 	return w
 }
