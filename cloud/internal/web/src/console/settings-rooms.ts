@@ -162,7 +162,7 @@ function openRoom(branch: Branch, room: Room | null, refresh: () => Promise<void
           turnoverMinutes: wholeIn(t("turnover"), shown.turnoverMinutes),
           noLock: shown.noLock,
         };
-        // What is not edited is not sent: another administrator may have changed it since.
+        // Fields that are not edited are not sent: another administrator may have changed them since.
         const changed = (Object.keys(shown) as (keyof Values)[]).filter((f) => !room || shown[f] !== read[f]);
         if (room) await unchanged(branch, room, changed, refresh);
         await api.put(`/v2/admin/branches/${branch.branch}/rooms/${number.peek().trim()}`, {
