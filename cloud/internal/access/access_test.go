@@ -333,6 +333,16 @@ func TestPressesOfAKeyAreLimited(t *testing.T) {
 	if !errors.As(err, &exceeded) || exceeded.RetryAfter <= 0 || exceeded.RetryAfter > time.Second {
 		t.Errorf("after the burst: %v, want to wait at most 1s", err)
 	}
+	began, accepted := time.Now(), 0
+	for n := range len(key) { // the same key, written with an upper-case letter
+		spelled := key[:n] + strings.ToUpper(key[n:n+1]) + key[n+1:]
+		if spelled != key && press(access.Front, spelled) == nil {
+			accepted++
+		}
+	}
+	if refilled := 1 + int(time.Since(began)/access.PressesByKey.Interval); accepted > refilled {
+		t.Errorf("%d presses of the key written otherwise were accepted, want at most %d", accepted, refilled)
+	}
 	if err := press(access.Room, key); err != nil {
 		t.Errorf("another door: %v", err)
 	}
