@@ -37,7 +37,7 @@ func (s *Service) Announce(ctx context.Context, branch, kind, doorlockKey string
 	if kind != Front && kind != Room {
 		return ErrUnknownDoor
 	}
-	if err := s.announced.rate.Take(s.Limits, announcesByKey, kind+" "+doorlockKey, time.Now()); err != nil {
+	if err := s.announced.rate.Take(s.Limits, announcesByKey, pressSubject(kind, doorlockKey), time.Now()); err != nil {
 		return err
 	}
 	_, hash, err := parseKey(doorlockKey)

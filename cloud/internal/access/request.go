@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,6 +34,9 @@ func parseKey(text string) (key uuid.UUID, hash []byte, err error) {
 	return key, postgres.HashKey(key), nil
 }
 
+// pressSubject is what the presses of a key for a kind of door are counted by. A key opens doors whatever the case of its letters is.
+func pressSubject(kind, doorlockKey string) string { return kind + " " + strings.ToLower(doorlockKey) }
+
 // Request requests the doors of a guest: those of kind Front, or the reserved room. It returns the id for Await. Only the
 // key authorizes it. If the branch is offline, the request has already failed. If a request with this key for this door is
 // in progress, its id is returned.
@@ -48,7 +52,7 @@ func (s *Service) RequestFor(ctx context.Context, branch, kind, doorlockKey stri
 	if !protocol.ValidBranch(branch) {
 		return "", postgres.ErrNoBranch
 	}
-	if err := s.keyed.Take(s.Limits, pressesByKey, kind+" "+doorlockKey, time.Now()); err != nil {
+	if err := s.keyed.Take(s.Limits, pressesByKey, pressSubject(kind, doorlockKey), time.Now()); err != nil {
 		return "", err
 	}
 	now := s.now()

@@ -87,7 +87,7 @@ func (s *Service) Why(ctx context.Context, doorlockKey, branch, kind string) (Di
 	if err != nil {
 		doorlockKey = key.String()
 	}
-	d, err := s.diagnose(ctx, branch, kind, s.keyed.Wait(s.Limits, pressesByKey, kind+" "+doorlockKey, began), func(now time.Time) (postgres.KeyFacts, error) {
+	d, err := s.diagnose(ctx, branch, kind, s.keyed.Wait(s.Limits, pressesByKey, pressSubject(kind, doorlockKey), began), func(now time.Time) (postgres.KeyFacts, error) {
 		return postgres.WhyKey(ctx, s.DB.Pool, key, kind, now, failureAge)
 	})
 	select {
