@@ -198,15 +198,24 @@ func TestLockOutThatIsOver(t *testing.T) {
 	f := newFixture(t)
 	f.pass(10 * time.Second)
 	service := &pass.Service{DB: f.db, Link: noLink{}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: f.db.Now}
-	e := protocol.PassEntry{Journal: protocol.NewNonce(), Entry: 1, Device: "front_1", At: f.now.Add(-6 * time.Hour), Outcome: protocol.EntryRefused,
+	e := protocol.PassEntry{Journal: protocol.NewNonce(), Device: "front_1", Outcome: protocol.EntryRefused,
 		Reason: protocol.ReasonLockedOut, Source: protocol.SourcePIN}
-	e.Hash = e.Chain()
-	if err := service.Entry(t.Context(), protocol.Peer{Agent: agentOf("gangnam")}, e); err != nil {
-		t.Fatal(err)
+	report := func(ago time.Duration) {
+		t.Helper()
+		e.Entry, e.At, e.Previous = e.Entry+1, f.now.Add(-ago), e.Hash
+		e.Hash = e.Chain()
+		if err := service.Entry(t.Context(), protocol.Peer{Agent: agentOf("gangnam")}, e); err != nil {
+			t.Fatal(err)
+		}
 	}
+	report(6 * time.Hour)
 	f.pass(time.Minute)
 	f.wantOpen()
 	f.wantMessages()
+	report(time.Minute) // the second one lasts for two minutes
+	f.pass(30 * time.Second)
+	f.wantOpen("reader-lockout gangnam front_1")
+	f.wantMessages("alert-began")
 }
 
 type noLink struct{}
