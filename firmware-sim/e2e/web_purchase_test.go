@@ -150,6 +150,10 @@ func TestWebPurchase(t *testing.T) {
 		p.fill("휴대폰 번호", "01023456780")
 		p.press("열쇠 다시 보내기")
 		p.see("번호를 저장했어요.", "010-****-6780 앞으로 열쇠 링크를 보냈어요")
+		value[bool](p, `(ask => { window.fetch = async (...a) => { const r = await ask(...a); if (String(a[0]).endsWith("/receipt/contact")) { window.fetch = ask; throw new TypeError("the answer is lost") } return r }; return true })(fetch)`)
+		p.fill("휴대폰 번호", "01023456781")
+		p.press("열쇠 다시 보내기")
+		p.see("010-****-6781 앞으로 열쇠 링크를", "번호를 저장했어요.")
 		p.press("열쇠 열기") // the new one
 		p.see("부터 열 수 있어요", "뒤예요")
 		p.look("key-before")

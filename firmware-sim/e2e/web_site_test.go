@@ -199,6 +199,23 @@ func TestWebTimesRunOut(t *testing.T) {
 		p.headed("예약이 취소됐어요")
 		p.look("deposit-over")
 	})
+	t.Run("of the deposit of an extension", func(t *testing.T) {
+		p := first.another(t)
+		address := "/k/" + newBrowser(t, s).buy(s, "gangnam", 2, 25000, "01077776667")
+		p.open(address)
+		p.wait("the ends to choose from", `document.querySelectorAll("#extend option").length > 1`)
+		p.press("연장하기")
+		p.at("/book/pay")
+		p.pay(s, "가상계좌")
+		p.see("입금하면 예약이 확정돼요")
+		p.see("연장하지 못했어요", "입금할 시간이 지났어요")
+		if p.sees("예약이 취소됐어요") {
+			t.Error("the receipt of an extension says that the reservation was cancelled")
+		}
+		p.press("열쇠 열기")
+		p.at(address)
+		p.see("지금 열 수 있어요")
+	})
 }
 
 // scripts lists all scripts that the customers' site may load, including parts that it loads later.

@@ -160,16 +160,14 @@ function heldText(held: Held): string {
   return `${branchName(held.branch)} ${t("room", { no: room })} ${dateText(start)} ${timesText(start, end)}`;
 }
 
+/** An extension was not paid in time. The guest has the key already. */
+export const notExtended = (keyPage: string, text: string): Child =>
+  notice(sign(clock(), "wait"), t("notExtendedTitle"), text, link(t("openKey"), keyPage, "primary"));
+
 /** The hold has expired. If the room is still free, it can be held again. An extension is chosen on the key page. */
 export function gone(): Child {
   const p = purchase();
-  if (p?.back)
-    return notice(
-      sign(clock(), "wait"),
-      t("notExtendedTitle"),
-      t("notExtendedText"),
-      link(t("openKey"), p.back, "primary"),
-    );
+  if (p?.back) return notExtended(p.back, t("notExtendedText"));
   if (!p?.branch)
     return notice(sign(clock(), "wait"), t("noHoldTitle"), t("noHoldText"), link(t("pickAgain"), "/", "primary"));
   const problem = signal("");

@@ -11,6 +11,7 @@ import { computed, effect, type Readable, signal } from "../core/signal";
 import { tabStore } from "../core/storage";
 import { arrival } from "./arrival";
 import { receiptStatus } from "./cash-receipt";
+import { notExtended } from "./contact";
 import { checkAll, keyRecipient } from "./field";
 import { check, clock, cross, question, sign } from "./icons";
 import { mobileField } from "./person";
@@ -246,15 +247,16 @@ function correction(shown: Readable<Found>, refresh: () => Promise<unknown>): Ch
   const outcome = signal<{ text: string; kind: "good" | "warn" } | null>(null);
   const send = async () => {
     if (!checkAll([mobile])) return;
+    const { orderId, doorlockKey } = shown.peek().receipt;
     busy.set(true);
     outcome.set(null);
-    try {
-      await correctNumber(shown.peek().receipt.orderId, mobile.value.peek().trim());
-      await refresh();
-      outcome.set({ text: t("numberCorrected"), kind: "good" });
-    } catch (error) {
-      outcome.set({ text: explain(error), kind: "warn" });
-    }
+    const failure = await correctNumber(orderId, mobile.value.peek().trim()).catch(explain);
+    await refresh(); // also after a failure: if only the answer was lost, the shown key no longer works
+    outcome.set(
+      failure && shown.peek().receipt.doorlockKey === doorlockKey
+        ? { text: failure, kind: "warn" }
+        : { text: t("numberCorrected"), kind: "good" },
+    );
     busy.set(false);
   };
   const failed = computed(() => shown().receipt.keyMessage === "failed");
@@ -353,11 +355,14 @@ export function dueOf({
   return asIfUtc - ahead(near); // the clocks may change between near and asIfUtc
 }
 
-const canceled = (): Child =>
-  notice(
+function canceled(): Child {
+  const keyPage = tabStore.get(extendedKey);
+  if (keyPage) return notExtended(keyPage, t("notPaidText"));
+  return notice(
     sign(cross(), "bad"),
     t("canceledTitle"),
     t("canceledText"),
     link(t("bookAgain"), "/", "primary"),
     link(t("my"), "/my"),
   );
+}

@@ -178,6 +178,7 @@ export const en: Texts = {
   leaveAsk: "Going home releases the room. Do you want to stop this booking?",
   notExtendedTitle: "Your stay was not extended",
   notExtendedText: "The hold expired and you were not charged. You can extend again on your key page.",
+  notPaidText: "The time to pay has ended. A late transfer is returned automatically.",
   holdGoneTitle: "Your hold has expired",
   holdGoneText: "If the room is still free, we can hold it again.",
   holdAgain: "Hold it again",

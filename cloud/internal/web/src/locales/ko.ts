@@ -175,6 +175,7 @@ export const ko = {
   leaveAsk: "처음으로 가면 맡아 둔 자리가 풀려요. 예약을 그만둘까요?",
   notExtendedTitle: "연장하지 못했어요",
   notExtendedText: "맡아 둔 시간이 지났어요. 결제는 되지 않았고, 열쇠 화면에서 다시 연장할 수 있어요.",
+  notPaidText: "입금할 시간이 지났어요. 입금하셨다면 자동으로 돌려드려요.",
   holdGoneTitle: "맡아 둔 시간이 지났어요",
   holdGoneText: "아직 비어 있다면 다시 맡아 드릴게요.",
   holdAgain: "다시 맡기",
