@@ -318,7 +318,7 @@ func TestConsoleRoomOfTwo(t *testing.T) {
 
 	p.press("요금 규칙 1번 룸")
 	p.press("규칙 추가")
-	p.fill("60분", "45000")
+	p.date("60분", "45000")
 	rule := map[string]any{"from": "2030-01-01", "days": []int{6}, "hours": nil, "min60": 50000}
 	colleague.must("PUT", rooms+"/prices", map[string]any{"rules": []any{rule}}, nil)
 	p.press("저장")
