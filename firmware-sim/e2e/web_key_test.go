@@ -172,6 +172,22 @@ func TestWebKeyPage(t *testing.T) {
 		}
 	})
 
+	story("a refund while the page is open", func(t *testing.T, p *page) {
+		p.open(address)
+		p.wait("the parts", `!document.querySelector("#parts").hidden`)
+		value[bool](p, `(ask => { window.fetch = async (...a) => {
+			const r = await ask(...a);
+			if (String(a[0]) !== "/api/v2/keys/" + location.pathname.split("/")[2]) return r;
+			const answer = await r.json();
+			answer.data.compensation = {kind: "refunded", minutes: 0, amount: 3000, at: answer.data.serverTime};
+			return new Response(JSON.stringify(answer), {status: r.status});
+		}; document.dispatchEvent(new Event("visibilitychange")); return true })(fetch)`)
+		p.see("문이 열리지 않은 것을 확인해 3,000원을 환불해 드려요.")
+		if !value[bool](p, `Boolean(document.querySelector("#refund").closest("[aria-live]"))`) {
+			t.Error("screen readers do not announce the refund")
+		}
+	})
+
 	story("a companion's link that is revoked", func(t *testing.T, p *page) {
 		p.open(address)
 		p.press("함께 오는 분")

@@ -21,7 +21,7 @@ type keyTexts struct {
 	Relocked, Reload                                        string
 	Extend, ExtendOption, ExtendNow, ChangeFailed           string // {time} and {price} are replaced by the page
 	EndNow, EndAsk, EndSure, EndKeep                        string
-	Climate, ClimateFailed                                  string
+	Climate                                                 string
 	Codes, CodesHelp, CodeLeft                              string // {door} and {s} are replaced by the page
 	PIN, PINHelp, PINNotReady                               string
 	Arrival                                                 string
@@ -92,8 +92,8 @@ var keyKorean = keyTexts{
 	Extend: "더 머물고 싶다면", ExtendOption: "{time}까지 · {price}원", ExtendNow: "연장하기",
 	ChangeFailed: "지금은 변경하지 못했어요. 잠시 후 다시 시도해 주세요.",
 	EndNow:       "지금 이용 종료하기", EndAsk: "10분 단위로 가장 가까운 시각에 이용이 끝나고, 남은 시간은 환불되지 않아요. 종료할까요?", EndSure: "네, 종료할게요", EndKeep: "계속 이용할게요",
-	Climate: "룸 온도", ClimateFailed: "온도를 바꾸지 못했어요. 잠시 후 다시 눌러 주세요.",
-	PIN: "키패드 비밀번호", PINHelp: "키패드에 번호를 누르고 # 을 눌러 주세요. 지점이나 휴대폰의 인터넷이 끊겨도 현관과 룸이 열려요.",
+	Climate: "룸 온도",
+	PIN:     "키패드 비밀번호", PINHelp: "키패드에 번호를 누르고 # 을 눌러 주세요. 지점이나 휴대폰의 인터넷이 끊겨도 현관과 룸이 열려요.",
 	PINNotReady: "아직 지점에 전달되지 않은 비밀번호예요. 위의 버튼으로 열어 주세요.",
 	Codes:       "일회용 번호로 열기", CodesHelp: "어느 문의 번호를 받을까요? 키패드에 번호와 # 을 누르거나, 스캐너에 QR 코드를 보여 주세요.",
 	CodeLeft: "{door} 번호예요. {s}초 안에 한 번 쓸 수 있어요.",
@@ -143,8 +143,8 @@ var keyEnglish = keyTexts{
 	Extend: "Stay longer", ExtendOption: "until {time} · {price} won", ExtendNow: "Extend",
 	ChangeFailed: "This did not work. Try again in a moment.",
 	EndNow:       "End my stay now", EndAsk: "Your stay ends at the next ten-minute mark. The remaining time is not refunded. End it?", EndSure: "Yes, end it", EndKeep: "No, keep my stay",
-	Climate: "Room temperature", ClimateFailed: "The temperature was not changed. Please try again in a moment.",
-	PIN: "Your PIN", PINHelp: "Enter it on a keypad, then press #. It opens the front door and your room, without internet, too.",
+	Climate: "Room temperature",
+	PIN:     "Your PIN", PINHelp: "Enter it on a keypad, then press #. It opens the front door and your room, without internet, too.",
 	PINNotReady: "The branch does not have this PIN yet. Please use the buttons above.",
 	Codes:       "Open with a one-time code", CodesHelp: "For which door? Enter the digits and # on the keypad, or show the QR code to the scanner.",
 	CodeLeft: "A code for {door}. It works once, within {s} seconds.",

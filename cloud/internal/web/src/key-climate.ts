@@ -1,7 +1,7 @@
 // The temperatures of the room on the key page. The page shows the choice; staff see whether the unit follows it.
 
 import type { Schemas } from "./core/interface";
-import { call } from "./key-call";
+import { call, explanation } from "./key-call";
 
 type Offer = Schemas["KeyFacts"]["climate"];
 
@@ -29,8 +29,8 @@ export function connectClimate(main: HTMLElement, key: string): (offer: Offer) =
     problem.textContent = "";
     try {
       show(await call<Offer>("POST", `${key}/climate`, { option }));
-    } catch {
-      problem.textContent = part.dataset.failed!;
+    } catch (error) {
+      problem.textContent = explanation(error);
     }
   }
 

@@ -7,7 +7,7 @@ import { connectArrival } from "./key-arrival";
 import { connectClimate } from "./key-climate";
 import { connectCodes } from "./key-codes";
 import { connectGuests, explainDoor } from "./key-guests";
-import { connectStay } from "./key-stay";
+import { connectStay, grouped } from "./key-stay";
 
 export interface Parts {
   /** Shows the parts that fit the reservation. */
@@ -27,9 +27,18 @@ export function connectParts(main: HTMLElement, key: string, now: () => number):
   connectAnnouncements(main, key);
   const arrival = connectArrival(main).catch(() => {});
   const parts = main.querySelector<HTMLElement>("#parts")!;
+  const refund = main.querySelector<HTMLElement>("#refund")!;
+
+  /** Shows the refund for a door that did not open, once. An extension loads the page again. */
+  function showRefund(got: Schemas["KeyFacts"]["compensation"]): void {
+    if (got?.amount && !refund.textContent)
+      refund.textContent = refund.dataset.text!.replace("%s", grouped(got.amount));
+  }
+
   return {
     refresh(facts) {
       showClimate(facts.climate);
+      showRefund(facts.compensation);
       showCodes(facts);
       const ready = Promise.all([stay.refresh(), arrival]);
       const waited = new Promise((done) => setTimeout(done, patience));

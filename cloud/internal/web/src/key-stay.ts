@@ -6,6 +6,9 @@ import { call, explanation } from "./key-call";
 type Offer = Schemas["ExtensionOffer"];
 type Hold = Schemas["ExtensionHold"];
 
+/** An amount with commas, the same in both languages. */
+export const grouped = (amount: number): string => amount.toLocaleString("ko");
+
 /** Connects the part of the page. now returns the service's time in seconds. */
 export function connectStay(main: HTMLElement, key: string, now: () => number): { refresh(): Promise<void> } {
   const part = main.querySelector<HTMLElement>("#stay")!;
@@ -15,7 +18,6 @@ export function connectStay(main: HTMLElement, key: string, now: () => number): 
   const problem = part.querySelector<HTMLElement>("[role=alert]")!;
   let asking = false; // whether the guest is asked whether to end the stay
   const text = (name: string): string => part.dataset[name]!;
-  const won = (amount: number): string => new Intl.NumberFormat(document.documentElement.lang).format(amount);
 
   async function run(form: HTMLElement, act: () => Promise<string>): Promise<void> {
     const buttons = form.querySelectorAll("button");
@@ -47,7 +49,7 @@ export function connectStay(main: HTMLElement, key: string, now: () => number): 
       const option = ends.appendChild(document.createElement("option"));
       option.value = endDateTime;
       const clock = `${endDateTime.slice(8, 10)}:${endDateTime.slice(10)}`;
-      option.textContent = text("option").replace("{time}", clock).replace("{price}", won(amount));
+      option.textContent = text("option").replace("{time}", clock).replace("{price}", grouped(amount));
     }
     if (offer.options.some((o) => o.endDateTime === chosen)) ends.value = chosen;
     show(extend, offer.options.length > 0);
@@ -67,7 +69,8 @@ export function connectStay(main: HTMLElement, key: string, now: () => number): 
     event.preventDefault();
     void run(extend, async () => {
       const { orderId } = await call<Hold>("POST", `${key}/extension`, { endDateTime: ends.value });
-      sessionStorage.setItem("purchase", JSON.stringify({ ...purchase, orderId, back: location.pathname }));
+      // customer/purchase.ts adds the rest; the contact is that of the stay
+      sessionStorage.setItem("purchase", JSON.stringify({ orderId, back: location.pathname }));
       location.assign("/book/pay");
       return "";
     });
@@ -99,6 +102,3 @@ export function connectStay(main: HTMLElement, key: string, now: () => number): 
 
   return { refresh };
 }
-
-/** What the payment page keeps of a purchase (customer/purchase.ts); the contact is that of the stay. */
-const purchase = { branch: "", room: "", start: 0, end: 0, name: "", mobile: "", email: "", consents: [] };

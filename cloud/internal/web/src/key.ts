@@ -159,7 +159,7 @@ async function refresh(): Promise<void> {
   try {
     const response = await request(`/api/v2/keys/${key}`, refreshTimeout).response;
     if (response.status === 400) return replacePage("gone");
-    if (!response.ok) throw new Error(String(response.status));
+    if (!response.ok) throw new Error();
     const data = ((await response.json()) as { data: Schemas["KeyFacts"] }).data;
     delete main.dataset.net;
     skew = Date.parse(data.serverTime) / 1000 - Date.now() / 1000;

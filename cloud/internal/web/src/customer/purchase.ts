@@ -35,9 +35,13 @@ export const wishOf = (p: Purchase): Schemas["CashReceiptWish"] | null =>
 
 const key = "purchase";
 
+const blank = { branch: "", room: "", start: 0, end: 0, name: "", mobile: "", email: "", consents: [], orderId: "" };
+
+/** The purchase of this tab. The key page stores the order and the way back only. */
 export function purchase(): Purchase | null {
   try {
-    return JSON.parse(tabStore.get(key) ?? "null") as Purchase | null;
+    const kept = JSON.parse(tabStore.get(key) ?? "null") as Partial<Purchase> | null;
+    return kept && { ...blank, ...kept };
   } catch {
     return null;
   }
@@ -45,7 +49,6 @@ export function purchase(): Purchase | null {
 
 /** Keeps a change. Returns whether it survives the way to another document, such as the payment page. */
 export function keep(change: Partial<Purchase>): boolean {
-  const blank = { branch: "", room: "", start: 0, end: 0, name: "", mobile: "", email: "", consents: [], orderId: "" };
   return tabStore.set(key, JSON.stringify({ ...blank, ...purchase(), ...change }));
 }
 
