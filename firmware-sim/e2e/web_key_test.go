@@ -194,8 +194,11 @@ func TestWebKeyPage(t *testing.T) {
 		for _, name := range []string{"하늘", "바다"} {
 			value[bool](p, `(document.querySelector("#guests input").focus(), true)`)
 			p.keys(name)
-			p.press("동행 링크 만들기")
+			p.pressTwice("동행 링크 만들기")
 			p.see(name)
+		}
+		if names := value[string](p, `[...document.querySelectorAll("#guests li b")].map(b => b.innerText).join()`); names != "하늘,바다" {
+			t.Errorf("the companions after double presses are %s, want 하늘,바다", names)
 		}
 		p.pressTwice("취소하기 하늘")
 		p.wait("the companion after a double press", `document.querySelector("#guests li b").innerText === "하늘"`)

@@ -2,6 +2,20 @@
 
 const timeout = 8000; // ms
 
+/** What the script of the page lends to its parts. */
+export interface Tools {
+  /** fetch with a deadline for the headers and the body. */
+  request(address: string, ms: number, init?: RequestInit): { response: Promise<Response> };
+  /** Shows the digits that a keypad takes. */
+  spell(digits: Element, pin: string): void;
+}
+
+export let tools: Tools;
+
+export const lend = (lent: Tools): void => {
+  tools = lent;
+};
+
 /** Failed is thrown for an error response. message is the service's explanation in Korean; it may be empty. */
 export class Failed extends Error {}
 
@@ -12,21 +26,14 @@ export const call = <T>(method: string, path: string, body?: unknown): Promise<T
 export const get = <T>(path: string): Promise<T> => ask("GET", path);
 
 async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const abort = new AbortController();
-  const timer = setTimeout(() => abort.abort(), timeout);
-  try {
-    const response = await fetch(`/api/v2/${path}`, {
-      method,
-      headers: body ? { "Content-Type": "application/json" } : {},
-      body: body ? JSON.stringify(body) : null,
-      signal: abort.signal,
-    });
-    const answer = (await response.json()) as { data: T; message: string | null };
-    if (!response.ok) throw new Failed(answer.message ?? "");
-    return answer.data;
-  } finally {
-    clearTimeout(timer);
-  }
+  const response = await tools.request(`/api/v2/${path}`, timeout, {
+    method,
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body), // undefined: none
+  }).response;
+  const answer = (await response.json()) as { data: T; message: string | null };
+  if (!response.ok) throw new Failed(answer.message ?? "");
+  return answer.data;
 }
 
 /** Returns what to show for an error: the service's explanation on the Korean page, otherwise the page's own sentence. */

@@ -1,8 +1,7 @@
 // One-time codes for the keypads of the branch's agent, without a press before: digits to type and a QR code to scan.
 
 import type { Schemas } from "./core/interface";
-import { call, explanation } from "./key-call";
-import { spell } from "./key-digits";
+import { call, explanation, tools } from "./key-call";
 
 const svg = "http://www.w3.org/2000/svg";
 const quietZone = 4; // modules around a QR code
@@ -43,7 +42,7 @@ export function connectCodes(main: HTMLElement, key: string, now: () => number):
     told.textContent = "";
     try {
       const code = await call<Schemas["OneTimeCode"]>("POST", `${key}/codes`, { door: button.value });
-      spell(shown.querySelector(".pin")!, code.code);
+      tools.spell(shown.querySelector(".pin")!, code.code);
       shown.querySelector(".qr")!.replaceWith(draw(code.qr));
       shown.hidden = false;
       const until = Date.parse(code.until) / 1000;

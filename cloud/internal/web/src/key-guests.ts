@@ -91,12 +91,17 @@ export function connectGuests(main: HTMLElement, key: string): void {
   part.addEventListener("toggle", () => {
     if (part.open) void attempt(refresh);
   });
+  let adding = false; // the second press of a double press adds nothing; a disabled button would lose the focus
   form.addEventListener("submit", (event) => {
     event.preventDefault();
+    if (adding) return;
+    adding = true;
     void attempt(async () => {
       await call("POST", `${key}/companions`, { label: field.value.trim() });
       form.reset();
       await refresh();
+    }).then(() => {
+      adding = false;
     });
   });
 }

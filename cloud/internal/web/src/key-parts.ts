@@ -4,6 +4,7 @@
 import type { Schemas } from "./core/interface";
 import { connectAnnouncements } from "./key-announce";
 import { connectArrival } from "./key-arrival";
+import { lend, type Tools } from "./key-call";
 import { connectClimate } from "./key-climate";
 import { connectCodes } from "./key-codes";
 import { connectGuests, explainDoor } from "./key-guests";
@@ -19,7 +20,8 @@ export interface Parts {
 const patience = 2000; // ms until the parts are shown although one of them is not ready
 
 /** Connects all parts. now returns the service's time in seconds. */
-export function connectParts(main: HTMLElement, key: string, now: () => number): Parts {
+export function connectParts(main: HTMLElement, key: string, now: () => number, tools: Tools): Parts {
+  lend(tools);
   const showClimate = connectClimate(main, key);
   const showCodes = connectCodes(main, key, now);
   const stay = connectStay(main, key, now);

@@ -6,7 +6,6 @@
 // The parts that no door needs (stay, companions, climate, codes) are a script of their own, loaded once the service has responded.
 
 import type { Schemas } from "./core/interface";
-import { spell } from "./key-digits";
 import type { Parts } from "./key-parts";
 
 type Outcome =
@@ -65,6 +64,17 @@ function request(
 }
 
 // --- display --------------------------------------------------------------------------------------------------
+
+/** Shows the digits that a keypad takes. */
+function spell(digits: Element, pin: string): void {
+  digits.textContent = "";
+  for (const d of pin) {
+    const digit = digits.appendChild(document.createElement("i"));
+    digit.textContent = d;
+    digit.setAttribute("aria-hidden", "true");
+  }
+  digits.setAttribute("aria-label", Array.from(pin).join(" "));
+}
 
 /** Shows the PIN of the reservation, from 30 minutes before the start. The stored page shows it without a network. */
 function showPass(pin: Schemas["KeyFacts"]["pin"]): void {
@@ -145,7 +155,7 @@ async function showParts(facts: Schemas["KeyFacts"]): Promise<void> {
   if (now() >= moment("end")) return;
   const load = (): Promise<typeof import("./key-parts")> => import(main.dataset.parts!);
   try {
-    parts ??= load().then(({ connectParts }) => connectParts(main, key, now));
+    parts ??= load().then(({ connectParts }) => connectParts(main, key, now, { request, spell }));
     (await parts).refresh(facts);
   } catch {
     parts = undefined;
