@@ -38,7 +38,7 @@ type HTTP struct {
 	PublicURL         string         `env:"YEOLDA_PUBLIC_URL" placeholder:"URL" help:"Address customers use, for links in messages; required in production (demo: http:// and the HTTP address)."`
 	CookieSecure      bool           `env:"YEOLDA_COOKIE_SECURE" default:"true" negatable:"" help:"Send cookies over HTTPS only."`
 	TrustedProxies    []netip.Prefix `env:"YEOLDA_TRUSTED_PROXIES" placeholder:"CIDR" help:"Reverse proxies whose X-Forwarded-For is trusted; required behind a proxy in production, no network wider than a private one."`
-	RateLimits        string         `env:"YEOLDA_RATE_LIMITS" default:"on" enum:"on,off" help:"Limit how often a client may try (on, off); off for load tests in demo mode."`
+	RateLimits        string         `env:"YEOLDA_RATE_LIMITS" default:"on" enum:"on,off" help:"Limit how often a client may try (on, off); off for load tests."`
 	SecondFactor      []string       `name:"second-factor-roles" env:"YEOLDA_SECOND_FACTOR_ROLES" placeholder:"ROLE" help:"Roles of administrators that must set up a second factor, such as hq,manager."`
 	AdminIdle         time.Duration  `name:"admin-idle-timeout" env:"YEOLDA_ADMIN_IDLE_TIMEOUT" default:"0s" help:"End a session of an administrator without requests for this long; 0: only after 24 hours."`
 	StepUp            time.Duration  `name:"step-up-after" env:"YEOLDA_STEP_UP_AFTER" default:"15m" help:"Refunds, exports and PINs require that an administrator has logged in or confirmed the identity within this time; 0: never."`

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/yeolda/yeolda/cloud/internal/seal"
@@ -15,13 +16,10 @@ const (
 	shortestIPv6 = 7
 )
 
-// validateSafety rejects in production what only a demonstration or a load test may do.
+// validateSafety rejects in production what only a demonstration may do.
 func (s Settings) validateSafety(problem report) {
 	if s.Demo() {
 		return
-	}
-	if !s.HTTP.Limited() {
-		problem("YEOLDA_RATE_LIMITS", "off lets anyone guess passwords and codes without a limit; set on (off is for load tests in demo mode)")
 	}
 	for _, proxies := range s.HTTP.TrustedProxies {
 		shortest := shortestIPv6
@@ -42,18 +40,18 @@ func (s Settings) validateSafety(problem report) {
 			problem(provider.variable, "http:// sends keys and data of guests without TLS; set the https:// address")
 		}
 	}
-	if keys := list(s.Secrets.EncryptionKey.Reveal()); len(keys) > 0 && trivial(keys[0]) { // another one only opens, until yeolda reseal
-		problem("YEOLDA_ENCRYPTION_KEY", trivialKey)
-	}
-	for _, key := range list(s.Secrets.GrantKey.Reveal()) {
-		if trivial(key) {
-			problem("YEOLDA_GRANT_KEY", trivialKey)
-			break
-		}
-	}
 }
 
-const trivialKey = "is one byte repeated, such as 32 zeros, which anyone can guess; create one with: openssl rand -base64 32"
+// TrivialKeys returns the variables of keys that are one byte repeated, such as 32 zeros. Of several encryption keys only the first one seals.
+func (s Settings) TrivialKeys() (variables []string) {
+	if keys := list(s.Secrets.EncryptionKey.Reveal()); len(keys) > 0 && trivial(keys[0]) {
+		variables = append(variables, "YEOLDA_ENCRYPTION_KEY")
+	}
+	if slices.ContainsFunc(list(s.Secrets.GrantKey.Reveal()), trivial) {
+		variables = append(variables, "YEOLDA_GRANT_KEY")
+	}
+	return variables
+}
 
 // trivial reports whether a key, in base64, is one byte repeated.
 func trivial(text string) bool {

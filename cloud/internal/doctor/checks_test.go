@@ -1,11 +1,13 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -23,6 +25,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
 // clinic is an exam whose findings are read as text.
@@ -389,5 +392,28 @@ func TestDoctorOnPartitions(t *testing.T) {
 	examine()
 	if text := c.text(); !strings.Contains(text, "partitions whose rows have all expired") {
 		t.Errorf("after two years: %s", text)
+	}
+}
+
+func TestDoctorOnUnsafeSettings(t *testing.T) {
+	t.Parallel()
+	examine := func(rateLimits string, lastByte byte) string {
+		c := newClinic(t, func(s *config.Settings) {
+			s.HTTP.RateLimits = rateLimits
+			key := append(bytes.Repeat([]byte{7}, seal.KeySize-1), lastByte)
+			if err := s.Secrets.GrantKey.UnmarshalText([]byte(base64.StdEncoding.EncodeToString(key))); err != nil {
+				t.Fatal(err)
+			}
+		})
+		c.examineSettings()
+		return c.text()
+	}
+	for _, finding := range []string{"FAIL settings: YEOLDA_RATE_LIMITS=off", "FAIL secrets: YEOLDA_GRANT_KEY is one byte repeated"} {
+		if got := examine("off", 7); !strings.Contains(got, finding) {
+			t.Errorf("unsafe settings: got %s, want %q", got, finding)
+		}
+		if got := examine("on", 8); strings.Contains(got, finding) {
+			t.Errorf("safe settings: got %s, want no %q", got, finding)
+		}
 	}
 }

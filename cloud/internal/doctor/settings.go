@@ -32,6 +32,12 @@ func (d *exam) examineSettings() {
 	default:
 		d.ok("secrets", "no demo secret is in force")
 	}
+	for _, variable := range d.settings.TrivialKeys() {
+		d.fail("secrets", variable+" is one byte repeated, which anyone can guess", "create a key with: openssl rand -base64 32; replace it as deploy/README.md says")
+	}
+	if d.production() && !d.settings.HTTP.Limited() {
+		d.fail("settings", "YEOLDA_RATE_LIMITS=off lets anyone guess passwords and codes without a limit", "set it to on; off is for load tests")
+	}
 	if d.production() && d.settings.TestPayments() {
 		d.fail("payments", "the keys of the payment provider are test keys: rooms are sold and no money is taken", "set the live keys before customers use the service")
 	}
