@@ -1,7 +1,10 @@
 // Shows every reason why a door does not open on the key page.
 
+import { lend } from "../src/key-call";
 import { explainDoor } from "../src/key-guests";
 import { equal, report, test } from "./check";
+
+lend({ request: (address, _ms, init) => ({ response: fetch(address, init) }), spell: () => {} });
 
 interface Shown {
   code: string;
