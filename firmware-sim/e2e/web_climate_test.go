@@ -1,11 +1,15 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 	"github.com/yeolda/yeolda/protocol"
 )
+
+func isHangul(r rune) bool { return unicode.Is(unicode.Hangul, r) }
 
 // A guest chooses a temperature on the key page; the simulated unit receives it, and the console lists what was switched.
 func TestWebKeyPageClimate(t *testing.T) {
@@ -42,8 +46,17 @@ func TestWebKeyPageClimate(t *testing.T) {
 	p.look("key-climate", phone, desktop, narrow)
 	p.on(phone)
 	p.wait("the first one to be the choice", `document.querySelector(".climate button").ariaPressed === "true"`)
-	p.wait("the last one to be pressed", `(document.querySelectorAll(".climate button")[2].click(), true)`)
+	p.wait("the last one to be pressed", `(document.querySelectorAll(".climate button")[2].focus(), document.activeElement.click(), true)`)
 	p.wait("the last one to be the choice", `document.querySelectorAll(".climate button")[2].ariaPressed === "true"`)
+	if at := value[string](p, `document.activeElement.closest(".climate") ? "" : document.activeElement.outerHTML.slice(0, 80)`); at != "" {
+		t.Errorf("the focus is on %q after the press, want the pressed button", at)
+	}
+	korean := value[string](p, `document.querySelector(".climate p").innerText`)
+	p.open("/k/" + key + "?lang=en")
+	p.wait("three temperatures in English", `document.querySelectorAll(".climate button").length === 3`)
+	if english := value[string](p, `document.querySelector(".climate p").innerText`); strings.ContainsFunc(english, isHangul) || !strings.ContainsFunc(korean, isHangul) {
+		t.Errorf("the choices are %q on the Korean page and %q on the English one", korean, english)
+	}
 	until(t, "the choice to be sent", func() bool {
 		var air struct {
 			Commands []struct{ By, Outcome string }

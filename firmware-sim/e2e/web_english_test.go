@@ -15,7 +15,7 @@ const hangul = `(() => {
 		if (marked(e)) continue;
 		for (const n of e.childNodes) if (n.nodeType === Node.TEXT_NODE && korean.test(n.data)) found.push(n.data.trim());
 		for (const a of ["aria-label", "placeholder", "title", "alt"]) if (korean.test(e.getAttribute(a) ?? "")) found.push(a + "=" + e.getAttribute(a));
-		for (const t of Object.values(e.dataset)) if (korean.test(t)) found.push("data: " + t);
+		for (const [name, t] of Object.entries(e.dataset)) if (name !== "words" && korean.test(t)) found.push("data: " + t); // words: a dictionary
 	}
 	return found;
 })()`

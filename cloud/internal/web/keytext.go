@@ -22,6 +22,7 @@ type keyTexts struct {
 	Extend, ExtendOption, ExtendNow, ChangeFailed           string // {time} and {price} are replaced by the page
 	EndNow, EndAsk, EndSure, EndKeep                        string
 	Climate                                                 string
+	RemoteWords                                             string // of remote controls in English, by the words of agents, in JSON
 	Codes, CodesHelp, CodeLeft                              string // {door} and {s} are replaced by the page
 	PIN, PINHelp, PINNotReady                               string
 	Arrival                                                 string
@@ -143,8 +144,9 @@ var keyEnglish = keyTexts{
 	Extend: "Stay longer", ExtendOption: "until {time} · {price} won", ExtendNow: "Extend",
 	ChangeFailed: "This did not work. Try again in a moment.",
 	EndNow:       "End my stay now", EndAsk: "Your stay ends at the next ten-minute mark. The remaining time is not refunded. End it?", EndSure: "Yes, end it", EndKeep: "No, keep my stay",
-	Climate: "Room temperature",
-	PIN:     "Your PIN", PINHelp: "Enter it on a keypad, then press #. It opens the front door and your room, without internet, too.",
+	RemoteWords: `{"전원":"Power","끄기":"off","켜기":"on","자동":"Auto","냉방":"Cool","난방":"Heat","제습":"Dry","송풍":"Fan","최약":"lowest","약":"low","중":"medium","강":"high","최강":"highest","정숙":"quiet","터보":"turbo","회전":"swing","고정":"fixed","1단":"level 1","2단":"level 2","3단":"level 3","4단":"level 4","5단":"level 5"}`,
+	Climate:     "Room temperature",
+	PIN:         "Your PIN", PINHelp: "Enter it on a keypad, then press #. It opens the front door and your room, without internet, too.",
 	PINNotReady: "The branch does not have this PIN yet. Please use the buttons above.",
 	Codes:       "Open with a one-time code", CodesHelp: "For which door? Enter the digits and # on the keypad, or show the QR code to the scanner.",
 	CodeLeft: "A code for {door}. It works once, within {s} seconds.",

@@ -10,19 +10,28 @@ export function connectClimate(main: HTMLElement, key: string): (offer: Offer) =
   const part = main.querySelector<HTMLElement>(".climate")!;
   const problem = part.querySelector("small")!;
 
+  const list = part.querySelector("p")!;
+  const words = JSON.parse(part.dataset.words ?? "{}") as Record<string, string>;
+  let shown = ""; // the options
+
+  /** Keeps the buttons while the options are the same: a button that is replaced loses the focus, or the press in progress. */
   function show(offer: Offer): void {
     part.hidden = !offer;
     if (!offer) return;
-    part.querySelector("p")!.replaceChildren(
-      ...offer.options.map((option) => {
-        const choice = document.createElement("button");
-        choice.type = "button";
-        choice.textContent = option.label;
-        choice.setAttribute("aria-pressed", String(option.id === offer.current));
-        choice.onclick = () => void choose(option.id);
-        return choice;
-      }),
-    );
+    const options = JSON.stringify(offer.options);
+    if (shown !== options)
+      list.replaceChildren(
+        ...offer.options.map(({ id, label }) => {
+          const choice = document.createElement("button");
+          choice.value = id;
+          choice.textContent = label.replace(/\S+/g, (word) => words[word] ?? word);
+          choice.onclick = () => void choose(id);
+          return choice;
+        }),
+      );
+    shown = options;
+    for (const choice of list.querySelectorAll("button"))
+      choice.setAttribute("aria-pressed", String(choice.value === offer.current));
   }
 
   async function choose(option: string): Promise<void> {
