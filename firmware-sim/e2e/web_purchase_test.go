@@ -164,7 +164,7 @@ func TestWebPurchase(t *testing.T) {
 	})
 
 	story("with a number outside Korea", func(t *testing.T, p *page) {
-		p.begin("내일", "4번 룸")
+		p.begin("내일", "5번 룸")
 		p.reserve()
 		p.fill("이메일 (선택)", "jane@example.com")
 		p.introduce("+1 212 555 0100")
