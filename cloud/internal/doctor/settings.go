@@ -32,11 +32,8 @@ func (d *exam) examineSettings() {
 	default:
 		d.ok("secrets", "no demo secret is in force")
 	}
-	for _, variable := range d.settings.TrivialKeys() {
-		d.fail("secrets", variable+" is one byte repeated, which anyone can guess", "create a key with: openssl rand -base64 32; replace it as deploy/README.md says")
-	}
-	if d.production() && !d.settings.HTTP.Limited() {
-		d.fail("settings", "YEOLDA_RATE_LIMITS=off lets anyone guess passwords and codes without a limit", "set it to on; off is for load tests")
+	if d.production() {
+		d.examineDefences()
 	}
 	if d.production() && d.settings.TestPayments() {
 		d.fail("payments", "the keys of the payment provider are test keys: rooms are sold and no money is taken", "set the live keys before customers use the service")
@@ -49,6 +46,16 @@ func (d *exam) examineSettings() {
 	}
 	for _, name := range config.UnknownVariables() {
 		d.warn("settings", name+" is not a setting", "yeolda serve --help lists them all")
+	}
+}
+
+// examineDefences finds settings that let others guess keys, passwords and codes.
+func (d *exam) examineDefences() {
+	for _, variable := range d.settings.TrivialKeys() {
+		d.fail("secrets", variable+" is one byte repeated, which is easily guessed", "create a key with: openssl rand -base64 32; replace it as deploy/README.md says")
+	}
+	if !d.settings.HTTP.Limited() {
+		d.fail("settings", "YEOLDA_RATE_LIMITS=off: passwords and codes can be guessed without a limit", "set it to on; off is for load tests")
 	}
 }
 
