@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -195,13 +196,19 @@ func (h home) createCluster(ctx context.Context, bin string, volatile bool) (dir
 		args = append(args, "--no-sync")
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), args...)
-	cmd.Dir = h.dir
-	cmd.Env = childEnv()
-	cmd.SysProcAttr = h.as.procAttr()
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if out, err := h.run(cmd); err != nil {
 		return "", fmt.Errorf("initdb: %w: %s", err, lastLine(string(out)))
 	}
 	return dir, nil
+}
+
+// run runs a program of PostgreSQL as the account of the server, and returns its output. It keeps the thread until the program has ended:
+// the kernel would interrupt the program with the end of the thread, such as that of a supervise.
+func (h home) run(cmd *exec.Cmd) (output []byte, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = h.dir, childEnv(), h.as.procAttr()
+	return cmd.CombinedOutput()
 }
 
 // initialize creates the cluster beside its final place and moves it there when it is complete, so that an incomplete one

@@ -135,8 +135,7 @@ func (h home) verifyBackup(ctx context.Context, override, dir string) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "pg_verifybackup"), "--no-parse-wal", "--quiet", dir)
-	cmd.Dir, cmd.Env, cmd.SysProcAttr = h.dir, childEnv(), h.as.procAttr()
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if out, err := h.run(cmd); err != nil {
 		return fmt.Errorf("pg_verifybackup: %w: %s", err, lastLine(string(out)))
 	}
 	return nil

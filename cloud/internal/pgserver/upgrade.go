@@ -75,8 +75,7 @@ func upgrade(ctx context.Context, opts Options, h home, oldBin, newBin string) e
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(newBin, "pg_upgrade"), "--old-bindir", oldBin, "--new-bindir", newBin,
 		"--old-datadir", h.cluster(), "--new-datadir", fresh, "--username", superuser, "--socketdir", h.socketDir())
-	cmd.Dir, cmd.Env, cmd.SysProcAttr = h.dir, childEnv(), h.as.procAttr()
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if out, err := h.run(cmd); err != nil {
 		_ = os.RemoveAll(fresh) // the old cluster is unchanged
 		return fmt.Errorf("pg_upgrade: %w\n%s", err, out)
 	}
