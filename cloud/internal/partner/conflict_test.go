@@ -250,6 +250,7 @@ func TestRandomConflicts(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			s, c := leading(t)
+			exec(t, s, `update room set turnover_minutes = $1`, 10+20*(seed%2))
 			random := rand.New(rand.NewPCG(seed, 1))
 			begin := s.start(30)
 			within := func(slots int) time.Time { return begin.Add(time.Duration(random.IntN(slots)) * 10 * time.Minute) }
@@ -281,8 +282,9 @@ func TestRandomConflicts(t *testing.T) {
 				}
 				if sold := c.one(t, fmt.Sprintf(`
 					select coalesce(string_agg(slot::text, ', '), '') from generate_series('%s'::timestamptz, '%s'::timestamptz - interval '1 second', '10 minutes') slot
-					where not exists (select from reservation where room_id = %d and state in ('HOLD', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')
-						and occupied && tstzrange(slot, slot + interval '20 minutes'))`,
+					where not exists (select from reservation r join room m on m.id = r.room_id
+						where m.id = %d and r.state in ('HOLD', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')
+						and r.occupied && room_occupied(m.turnover_minutes, false, slot, slot + interval '10 minutes'))`,
 					a.Start.Format(time.RFC3339), a.End.Format(time.RFC3339), c.listing.Room)); sold != "" {
 					t.Fatalf("for sale in the booking %s to %s: %s", a.Start, a.End, sold)
 				}

@@ -108,14 +108,14 @@ func TestStuckDoorReturnsTheRest(t *testing.T) {
 		o.compensates(t, 19*time.Minute+59*time.Second)
 		o.given(t, c.won, c.won, c.kind)
 		o.compensates(t, 20*time.Minute)
-		o.given(t, o.guest.order.Amount, o.guest.order.Amount, "refunded")
+		o.givenAll(t)
 		if c.won > 0 {
 			o.returned(t, c.won, o.guest.order.Amount-c.won)
 		} else {
 			o.returned(t, o.guest.order.Amount)
 		}
 		o.compensates(t, 50*time.Minute)
-		o.given(t, o.guest.order.Amount, o.guest.order.Amount, "refunded")
+		o.givenAll(t)
 		o.wantState(t, o.guest.order.OrderID, "DONE")
 		if got := s.key(t, o.id); got != o.guest.key {
 			t.Errorf("%s: key %q, want %q", name, got, o.guest.key)
@@ -134,13 +134,13 @@ func TestStuckDoorReturnsTheRestOfAnExtendedStay(t *testing.T) {
 	o.compensates(t, 3*time.Minute)
 	o.given(t, 0, 0, "extended")
 	o.compensates(t, 20*time.Minute)
-	o.given(t, o.guest.order.Amount, o.guest.order.Amount, "refunded")
+	o.givenAll(t)
 	o.returned(t, o.guest.order.Amount)
 	if n := o.count(t, `select minutes from compensation where reservation_id = $1`, o.id); n != 10 {
 		t.Errorf("%d minutes, want 10", n)
 	}
 	o.compensates(t, 40*time.Minute)
-	o.given(t, o.guest.order.Amount, o.guest.order.Amount, "refunded")
+	o.givenAll(t)
 	if n := o.count(t, `select count(*) from message where template = 'stay-compensated' and reservation_id = $1`, o.id); n != 1 {
 		t.Errorf("%d messages about the longer stay, want 1", n)
 	}
@@ -148,10 +148,10 @@ func TestStuckDoorReturnsTheRestOfAnExtendedStay(t *testing.T) {
 	o = s.outage(t, `null`, sandbox.MethodCard) // the service was away
 	s.compensating(t, settings)
 	o.compensates(t, 25*time.Minute)
-	o.given(t, o.guest.order.Amount, o.guest.order.Amount, "refunded")
+	o.givenAll(t)
 	o.returned(t, o.guest.order.Amount)
 	o.compensates(t, 45*time.Minute)
-	o.given(t, o.guest.order.Amount, o.guest.order.Amount, "refunded")
+	o.givenAll(t)
 	s.balanced(t)
 }
 
@@ -241,7 +241,7 @@ func TestStuckDoorReturnsTheRestOfADeposit(t *testing.T) {
 	o.compensates(t, 3*time.Minute)
 	first := s.refundToken(t, o.id)
 	o.compensates(t, 20*time.Minute)
-	o.given(t, o.guest.order.Amount, o.guest.order.Amount, "refunded")
+	o.givenAll(t)
 	token := o.anotherRefundToken(t, first)
 	if err := s.Replica(t).EnterRefundAccount(s.ctx, first, guestAccount); !errors.Is(err, reserve.ErrNoRefundLink) {
 		t.Errorf("the link of the part: %v, want %v", err, reserve.ErrNoRefundLink)
@@ -249,7 +249,7 @@ func TestStuckDoorReturnsTheRestOfADeposit(t *testing.T) {
 	if err := s.Replica(t).EnterRefundAccount(s.ctx, token, guestAccount); err != nil {
 		t.Fatal(err)
 	}
-	o.given(t, o.guest.order.Amount, o.guest.order.Amount, "refunded")
+	o.givenAll(t)
 	o.returned(t, o.guest.order.Amount)
 	o.wantState(t, o.guest.order.OrderID, "DONE")
 
@@ -261,12 +261,18 @@ func TestStuckDoorReturnsTheRestOfADeposit(t *testing.T) {
 	}
 	o.returned(t, 600)
 	o.compensates(t, 20*time.Minute)
-	o.given(t, o.guest.order.Amount, o.guest.order.Amount, "refunded")
+	o.givenAll(t)
 	if err := s.Replica(t).EnterRefundAccount(s.ctx, o.anotherRefundToken(t, first), guestAccount); err != nil {
 		t.Fatal(err)
 	}
 	o.returned(t, 600, o.guest.order.Amount-600)
 	s.balanced(t)
+}
+
+// givenAll checks that the guest has got everything that the stay has cost.
+func (o *outage) givenAll(t *testing.T) {
+	t.Helper()
+	o.given(t, o.guest.order.Amount, o.guest.order.Amount, "refunded")
 }
 
 // anotherRefundToken waits for a message with a refund link other than one, and returns its token.

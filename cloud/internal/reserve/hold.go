@@ -191,7 +191,8 @@ func (c *change) giveUp() error {
 	r := c.r()
 	switch {
 	case r.State == booking.Hold:
-		if _, err := postgres.SetState(c.ctx, c.tx, r.ID, booking.Hold, booking.Released); err != nil || r.Source != booking.Partner {
+		released, err := postgres.SetState(c.ctx, c.tx, r.ID, booking.Hold, booking.Released)
+		if err != nil || !released || r.Source != booking.Partner {
 			return err
 		}
 		return c.unblock() // withheld time; other holds are not reported to the partner channels
