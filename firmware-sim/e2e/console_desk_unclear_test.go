@@ -71,7 +71,7 @@ func TestConsoleDeskUnclear(t *testing.T) {
 	p.see("결과를 모름", "25,000원")
 	p.survey("console-desk-unclear")
 	p.on(desktop)
-	value[bool](p, `(document.querySelector("tr a[href*='r=`+reservation+`']").click(), true)`)
+	p.away(`document.querySelector("tr a[href*='r=` + reservation + `']").click()`)
 	p.see("고객이 예약 시작")
 	p.press("취소")
 	p.see("결제 결과를 결제사가 알려 주지 않고 있어요", "나중에 확인되면 모두 환불하고")

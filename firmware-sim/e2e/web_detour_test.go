@@ -138,7 +138,7 @@ func (b *buyer) detour(detour, other string) {
 			b.open("/")
 			break
 		}
-		value[bool](b.page, `(window.confirm = () => true, document.querySelector("a.brand").click(), true)`)
+		b.away(`(window.confirm = () => true, document.querySelector("a.brand").click())`)
 		b.at("/")
 	}
 }
@@ -162,7 +162,7 @@ func (b *buyer) tab(id target.ID) *buyer {
 func (b *buyer) leave(direction string) {
 	b.t.Helper()
 	before := value[string](b.page, `location.href`)
-	value[bool](b.page, `(history.`+direction+`(), true)`)
+	b.away(`history.` + direction + `()`)
 	b.wait("go "+direction, `location.href !== `+quoted(before))
 	value[bool](b.page, `delete document.querySelector("main h1")?.dataset.acted`) // the browser may have kept the page as it was
 }

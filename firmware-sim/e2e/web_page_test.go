@@ -353,7 +353,13 @@ func (p *page) keys(keys string, options ...chromedp.KeyOption) {
 // back goes back in the browser's history.
 func (p *page) back() {
 	p.t.Helper()
-	value[bool](p, `(setTimeout(() => history.back()), true)`) // after the answer: a navigation ends the evaluation
+	p.away(`history.back()`)
+}
+
+// away evaluates an expression that leaves the page, after the answer: a navigation ends the evaluation with an error.
+func (p *page) away(expression string) {
+	p.t.Helper()
+	value[bool](p, `(setTimeout(() => `+expression+`), true)`)
 }
 
 // offline disconnects or reconnects the network. Address patterns limit it to matching requests.
