@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -124,7 +125,11 @@ func (b *buyer) detour(detour, other string) {
 		value[bool](b.page, `Boolean(window.open(location.href))`)
 		tab := b.tab(<-opened)
 		tab.finish()
+		follows := slices.Contains([]string{"contact", "pay"}, b.screen())
 		value[bool](b.page, `document.dispatchEvent(new Event("visibilitychange"))`)
+		if follows {
+			b.at("/book/receipt")
+		}
 	case "language":
 		page := b
 		if value[bool](b.page, `!document.querySelector("header nav button")`) {
