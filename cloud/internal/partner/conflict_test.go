@@ -206,7 +206,7 @@ func TestConflictIsNotSold(t *testing.T) {
 		"cancelled": {func(t *testing.T, c *calendarOf, _ string) { c.read(t); c.read(t) }, oneHour},
 		"our guest cancels": {func(t *testing.T, c *calendarOf, ours string) {
 			c.cancel(t, ours)
-			free(t, c.s, "xxxxx.xxxxxxxx") // until the calendar is read again
+			free(t, c.s, whole) // also before the calendar is read again
 			c.read(t, booked(c.s, sold))
 			c.want(t, "CONFIRMED DONE", "2", "0")
 		}, whole},
@@ -268,9 +268,13 @@ func TestRandomConflicts(t *testing.T) {
 						ours = ours[:n-1]
 					}
 				default:
-					bought, err := s.buyer().Buy(s.ctx, moneytest.Wish{Room: 1, Start: within(60), Method: sandbox.MethodCard, Mobile: "01012345678"})
+					start := within(60)
+					bought, err := s.buyer().Buy(s.ctx, moneytest.Wish{Room: 1, Start: start, Method: sandbox.MethodCard, Mobile: "01012345678"})
 					if err == nil {
 						ours = append(ours, bought.OrderID)
+						if start.Before(a.End) && a.Start.Before(start.Add(time.Hour)) { // also if the time has become free since the last reading
+							t.Fatalf("sold at %s in the booking %s to %s", start, a.Start, a.End)
+						}
 					}
 				}
 				if a.Start.IsZero() {

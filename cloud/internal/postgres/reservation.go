@@ -138,7 +138,9 @@ type NewHold struct {
 // HoldStatement is the statement of InsertHold, exported so that a benchmark can run it with pgbench.
 const HoldStatement = `
 		with target as (
-			select id, branch_id from room where id = $1 and enabled for share
+			select id, branch_id from room m where id = $1 and enabled and not exists (
+				select from partner_conflict where room_id = $1 and occupied && room_occupied(m.turnover_minutes, $10::bigint is not null, $2, $3))
+			for share
 		), stale as (
 			update reservation set state = 'EXPIRED'
 			where room_id = $1 and state = 'HOLD' and expires_at <= $4 and occupied && tstzrange($2, $3::timestamptz + interval '1 hour')
@@ -152,11 +154,11 @@ const HoldStatement = `
 
 // InsertHold takes a slot in one statement: it first ends expired holds that may be in the way, whose margin is at most an
 // hour, then the exclusion constraint decides. A trigger adds the margin of the room to the time. InsertHold returns 0 if the
-// room is occupied or disabled.
+// room is occupied or disabled, or a partner has sold the time in conflict.
 //
 // With a plain INSERT, two transactions that wait for each other's uncommitted entries deadlock, which PostgreSQL resolves
 // after one second; the speculative insertion of ON CONFLICT DO NOTHING resolves it immediately. FOR SHARE conflicts with the
-// lock of a transaction that disables the room or moves a reservation into it.
+// lock of a transaction that disables the room, moves a reservation into it or begins a conflict of a partner's booking.
 func InsertHold(ctx context.Context, q Querier, h NewHold, now time.Time) (booking.ReservationID, error) {
 	var id booking.ReservationID
 	err := q.QueryRow(ctx, HoldStatement,
@@ -194,19 +196,24 @@ func ConflictAt(ctx context.Context, q Querier, p Place, except ...booking.Reser
 	err := q.QueryRow(ctx, `
 		select not enabled, exists (
 			select from reservation where room_id = $1 and not id = any($5) and occupied && `+needed+`
-			  and (state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') or `+withheld+`))
+			  and (state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') or `+withheld+`)) or `+soldInConflict+`
 		from room m where id = $1`, p.args(except)...).Scan(&o.Disabled, &o.Confirmed)
 	return o, err
 }
 
+const roomFree = `enabled and not exists (
+	select from reservation where room_id = $1 and not id = any($5) and occupied && ` + needed + ` and ` + liveStates + `)`
+
 // RoomFree reports whether the room of a place is enabled and no reservation other than except is in the way, margins
 // included. The caller holds the room's lock.
-func RoomFree(ctx context.Context, tx pgx.Tx, p Place, except ...booking.ReservationID) (bool, error) {
-	var free bool
-	err := tx.QueryRow(ctx, `
-		select enabled and not exists (
-			select from reservation where room_id = $1 and not id = any($5) and occupied && `+needed+` and `+liveStates+`)
-		from room m where id = $1`, p.args(except)...).Scan(&free)
+func RoomFree(ctx context.Context, tx pgx.Tx, p Place, except ...booking.ReservationID) (free bool, err error) {
+	err = tx.QueryRow(ctx, `select `+roomFree+` from room m where id = $1`, p.args(except)...).Scan(&free)
+	return free, err
+}
+
+// RoomForSale is RoomFree, and false if a partner has sold a part of the place with a booking in conflict other than except.
+func RoomForSale(ctx context.Context, tx pgx.Tx, p Place, except ...booking.ReservationID) (free bool, err error) {
+	err = tx.QueryRow(ctx, `select `+roomFree+` and not `+soldInConflict+` from room m where id = $1`, p.args(except)...).Scan(&free)
 	return free, err
 }
 

@@ -11,10 +11,31 @@ import (
 )
 
 // Withheld time is the free part of the time of a partner's booking in conflict: the partner has sold it, so it is not sold again. It is kept
-// by holds that extend the booking's reservation.
+// by holds that extend the booking's reservation. Until the calendar is read again, no hold covers a part that has become free since;
+// partner_conflict, which has the whole time, keeps it from being sold.
 
 // withheld is the predicate of the reservations that withhold time: a partner has no other holds.
 const withheld = `(state = 'HOLD' and source = 'PARTNER')`
+
+// soldInConflict reports whether a partner has sold a part of a place in room m with a booking in conflict, margins included. Its parameters
+// are those of Place.args.
+const soldInConflict = `exists (
+	select from partner_conflict where room_id = $1 and not reservation_id = any($5) and occupied && ` + needed + `)`
+
+// BeginConflict records the time that a partner has sold with a booking in conflict. The caller holds the room's lock.
+func BeginConflict(ctx context.Context, tx pgx.Tx, id booking.ReservationID, p Place) error {
+	_, err := tx.Exec(ctx, `
+		insert into partner_conflict (reservation_id, room_id, occupied)
+		select $1, id, room_occupied(turnover_minutes, false, $3, $4) from room where id = $2
+		on conflict (reservation_id) do update set room_id = excluded.room_id, occupied = excluded.occupied`, id, p.Room, p.Start, p.End)
+	return err
+}
+
+// EndConflict removes what BeginConflict has recorded, if anything.
+func EndConflict(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
+	_, err := tx.Exec(ctx, `delete from partner_conflict where reservation_id = $1`, id)
+	return err
+}
 
 // FreeParts returns the parts of a place that no reservation other than except occupies, margins included, in order of time. The caller holds
 // the room's lock.

@@ -281,7 +281,7 @@ func (c *change) retake() error {
 	if err := postgres.ExpireHolds(c.ctx, c.tx, place, r.ID, c.now); err != nil {
 		return err
 	}
-	free, err := postgres.RoomFree(c.ctx, c.tx, place, r.ID)
+	free, err := postgres.RoomForSale(c.ctx, c.tx, place, r.ID)
 	if err != nil {
 		return err
 	}

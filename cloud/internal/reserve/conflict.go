@@ -33,6 +33,9 @@ func (c *change) endConflict() error {
 	if err := c.returnWithheld(stay{extensions: extensions}); err != nil {
 		return err
 	}
+	if err := postgres.EndConflict(c.ctx, c.tx, c.r().ID); err != nil {
+		return err
+	}
 	return c.conflictAlert(postgres.EndAlert)
 }
 
@@ -44,14 +47,18 @@ func (c *change) conflictAlert(set func(ctx context.Context, q postgres.Querier,
 	return set(c.ctx, c.tx, "discrepancy", branch.Code, fmt.Sprintf("reservation:%d", c.r().ID), c.now)
 }
 
-// withhold keeps the free part of a booking's time from being sold. Time that becomes free later follows when the partner reports the booking
-// again.
+// withhold keeps a booking's time from being sold: its free part by holds, which every calendar shows. Time that becomes free later gets them
+// when the calendar is read again.
 func (c *change) withhold(st stay, room booking.Room, times booking.Interval, partner string) error {
 	if longest := times.Start.Add(maxPartnerLength); times.End.After(longest) {
 		times.End = longest
 	}
+	place := postgres.Place{Room: room.ID, Interval: times}
+	if err := postgres.BeginConflict(c.ctx, c.tx, c.r().ID, place); err != nil {
+		return err
+	}
 	held := st.withheld(c.now)
-	free, err := postgres.FreeParts(c.ctx, c.tx, postgres.Place{Room: room.ID, Interval: times}, room.Margin(), ids(held)...)
+	free, err := postgres.FreeParts(c.ctx, c.tx, place, room.Margin(), ids(held)...)
 	if err != nil {
 		return err
 	}

@@ -176,7 +176,7 @@ func (c *change) moveTo(stay stay, branch booking.Branch, to target, by, reason 
 	}
 	taken := within(own, times)
 	mine := slices.Concat(ids(parts), taken)
-	free, err := postgres.RoomFree(c.ctx, c.tx, place, mine...)
+	free, err := postgres.RoomForSale(c.ctx, c.tx, place, mine...)
 	if err != nil {
 		return err
 	}
