@@ -31,8 +31,8 @@ test: ## run every test
 	@deploy/demo/install.sh
 	@go test -vet=off -count=1 -timeout 30m ./firmware-sim/e2e work
 
-# Without the browser, whole programs, QEMU and long simulations; -short shortens the rest. Results are cached.
-SLOW := firmware-sim/e2e|firmware-sim/proof|/torture|/moneysim|/doorsim|agent/hwtest|/cmd/|/pgserver
+# Without databases (-short), the browser, whole programs, QEMU, npm and simulations. Results are cached.
+SLOW := firmware-sim/e2e|firmware-sim/proof|firmware-sim/internal/(branch|light|panel)|/torture|sim$$|agent/hwtest|/cmd/|/pgserver|/pgtest|/integrators
 
 check: vet ## formatting, vet and the fast tests, in about a minute with a warm cache
 	@test -z "$$(gofmt -l $(MODULES))" || { gofmt -l $(MODULES); echo 'run gofmt -w'; exit 1; }

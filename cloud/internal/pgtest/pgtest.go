@@ -41,9 +41,12 @@ func New(t testing.TB) *postgres.DB {
 	return db
 }
 
-// URL is New for tests that connect on their own, or start a program that does.
+// URL is New for tests that connect on their own, or start a program that does. With -short it skips the test.
 func URL(t testing.TB) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("needs PostgreSQL")
+	}
 	server, err := prepared()
 	if err != nil {
 		t.Fatalf("test database: %v", err)

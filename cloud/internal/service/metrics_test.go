@@ -124,6 +124,9 @@ func TestMetricsAreNamedByTheConventions(t *testing.T) {
 
 func TestAlerts(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("plays days of metrics")
+	}
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
 		t.Skip("promtool is not installed (Debian: prometheus)")
