@@ -38,7 +38,8 @@ const enteredAfter = `(exists (
 
 // StuckDoors returns the stuck reservations of branches that compensate for which a step of the compensation is due: the first one, or,
 // after the first one, the return of everything once the door has failed for fullAfterMinutes within the stay. id is 0 for all. A
-// request without an answer of the agent is not a failure: the guest had a code or a PIN. Whether guests of a branch whose agent is offline have
+// request without an answer of the agent is not a failure: the guest had a code or a PIN. Neither is one from before a move to another
+// time, so before the window of the key. Whether guests of a branch whose agent is offline have
 // entered is known once it has reported its journal.
 func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now time.Time) ([]StuckDoor, error) {
 	rows, err := q.Query(ctx, `
@@ -49,6 +50,7 @@ func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now ti
 			join door_request d on d.branch_id = b.id and d.created_at > $2 and d.created_at <= $3
 			join reservation r on r.id = d.reservation_id
 			where b.compensation is not null and ($1::bigint = 0 or r.id = $1) and r.state = 'DONE'
+			  and d.created_at >= r.start_at - interval '2 minutes'
 			  and d.state = 'FAILED' and jsonb_path_exists(d.outcomes, '$.* ? (@.outcome == "failed")')
 			  and not exists (select from agent_inventory i where i.branch_id = b.id and not (`+reported("$3")+`))
 			  and not `+enteredAfter+`

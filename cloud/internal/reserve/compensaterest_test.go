@@ -288,3 +288,22 @@ func (o *outage) anotherRefundToken(t *testing.T, than string) (token string) {
 	})
 	return token
 }
+
+// TestNoCompensationForTheTimeBeforeAMove: staff give a guest whose door has failed another time. A failure before the move does not count
+// at the new time, at which the guest is late.
+func TestNoCompensationForTheTimeBeforeAMove(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	o := s.outage(t, `{"afterMinutes":3,"wonPerMinute":200,"fullAfterMinutes":20}`, sandbox.MethodCard)
+	later := o.guest.wish.Start.Add(2 * time.Hour)
+	err := o.Replica(t).Move(o.ctx, reserve.MoveRequest{ID: booking.ReservationID(o.id), Room: o.guest.wish.Room, Times: local(later, later.Add(time.Hour)), By: hq})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.compensates(t, later.Add(25*time.Minute).Sub(o.since))
+	o.given(t, 0, 0, "")
+	o.fails(t, later.Add(26*time.Minute))
+	o.compensates(t, 4*time.Minute)
+	o.given(t, 800, 800, "refunded")
+	s.balanced(t)
+}
