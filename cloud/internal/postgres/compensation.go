@@ -23,11 +23,14 @@ type StuckDoor struct {
 const stuckSpan = 8 * time.Hour
 
 // enteredAfter is the predicate that something after the failed request d shows that the guest of the reservation r has entered:
-// any later opening of the same door, and any later entry into the room, by key or at a keypad. A request or an attempt at a
-// keypad whose outcome is unknown may have opened the door, so it counts as one.
+// any later opening of the same door, and any later entry into the room, by key, at a keypad or by staff, who let the guest in. A request or
+// an attempt at a keypad whose outcome is unknown may have opened the door, so it counts as one.
 const enteredAfter = `(exists (
 		select from door_request s where s.reservation_id = r.id and s.state in ('SUCCESS', 'UNKNOWN') and s.created_at > d.created_at
 		   and (s.device = d.device or s.kind = 'room'))
+	or exists (
+		select from door_request s where s.branch_id = r.branch_id and s.reservation_id is null and s.state in ('SUCCESS', 'UNKNOWN') and s.created_at > d.created_at
+		   and (s.device = d.device or s.device = 'room_' || (select m.no from room m where m.id = r.room_id)))
 	or exists (
 		select from door_event e where e.branch_id = r.branch_id and e.kind = 'door-opened' and e.at > d.created_at
 		   and (e.device = d.device or e.device = 'room_' || (select m.no from room m where m.id = r.room_id)

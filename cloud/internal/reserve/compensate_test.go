@@ -133,6 +133,10 @@ func TestNoCompensationAfterAnEntry(t *testing.T) {
 				from reservation r join room m on m.id = r.room_id join agent_credential a on a.branch_id = r.branch_id
 				where r.id = $1 limit 1`, id, s.Clock.Now().Add(time.Second))
 		},
+		"opened by staff": func(id int64) {
+			s.press(t, id, "room", "SUCCESS", "opened")
+			s.exec(t, `update door_request set reservation_id = null, requested_by = 'admin:hq' where reservation_id = $1 and state = 'SUCCESS'`, id)
+		},
 		"the contact opened": func(id int64) {
 			s.exec(t, `
 				insert into door_event (branch_id, device, kind, at) select r.branch_id, 'room_' || m.no, 'door-opened', $2
