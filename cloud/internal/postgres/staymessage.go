@@ -19,7 +19,8 @@ type StayMessage struct {
 }
 
 // The messages of a stay (docs/specification.md, Messages). A stay that was booked, or moved, after the time of its reminder
-// gets none, because that message contains everything.
+// gets none, because that message contains everything. Its end is not announced if it was set within the ten minutes before: the guest has
+// ended the stay, or staff have.
 var (
 	StayReminder = StayMessage{"stay-reminder", `r.start_at`, `
 		r.start_at > $2 and r.start_at <= $2::timestamptz + interval '1 hour' and r.paid_at <= r.start_at - interval '1 hour'
@@ -31,7 +32,8 @@ var (
 			and (k.device = any (b.front_doors) or k.device = (select 'room_' || m.no from room m where m.id = r.room_id)))`}
 	StayEnding = StayMessage{"stay-ending", stayEnd, `
 		` + stayEnd + ` > $2 and ` + stayEnd + ` <= $2::timestamptz + interval '10 minutes'
-		and (r.start_at <= $2::timestamptz - interval '10 minutes' or r.paid_at <= r.start_at)`}
+		and (r.start_at <= $2::timestamptz - interval '10 minutes' or r.paid_at <= r.start_at)
+		and not exists (select from reservation_move v where v.reservation_id = r.id and v.at > ` + stayEnd + ` - interval '10 minutes')`}
 	StayDoorFailed = StayMessage{"stay-door-failed", `r.start_at`, `
 		r.start_at - interval '2 minutes' <= $2 and ` + stayEnd + ` - interval '2 minutes' > $2 and (
 			select d.state in ('FAILED', 'UNKNOWN') and d.detail is distinct from 'claim denied' and d.finished_at < clock_timestamp() - interval '20 seconds'

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
@@ -33,4 +35,50 @@ func TestEndOfAShortStay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEndOfAStayThatWasEnded: the guest who ends a stay leaves, so no message announces its end or offers an extension, and neither does one
+// if staff set the end within the ten minutes. A stay that staff have shortened before that is announced to end.
+func TestEndOfAStayThatWasEnded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end  func(s *shop, g guest) error
+		want int
+	}{
+		"by the guest": {func(s *shop, g guest) error {
+			_, err := s.Replica(t).EndStay(s.ctx, booking.ReservationID(g.id))
+			return err
+		}, 0},
+		"by staff at once": {func(s *shop, g guest) error { return s.shorten(t, g, 40*time.Minute) }, 0},
+		"by staff later":   {func(s *shop, g guest) error { return s.shorten(t, g, 50*time.Minute) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			g := s.guest(t, sandbox.MethodCard)
+			s.Clock.Stop(g.wish.Start.Add(33 * time.Minute))
+			if err := c.end(s, g); err != nil {
+				t.Fatal(err)
+			}
+			s.exec(t, `update reservation_move set at = $1`, s.Clock.Now()) // it has the clock of the database
+			s.Clock.Stop(s.Clock.Now().Add(8 * time.Minute))
+			if c.want == 0 {
+				s.Clock.Stop(g.wish.Start.Add(38 * time.Minute))
+			}
+			if err := s.Replica(t).SweepStays(s.ctx); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.count(t, `select count(*) from stay_message where template = 'stay-ending' and reservation_id = $1`, g.id); n != c.want {
+				t.Errorf("%d messages, want %d", n, c.want)
+			}
+		})
+	}
+}
+
+// shorten has staff end a stay some time after its start.
+func (s *shop) shorten(t *testing.T, g guest, to time.Duration) error {
+	t.Helper()
+	return s.Replica(t).Move(s.ctx, reserve.MoveRequest{
+		ID: booking.ReservationID(g.id), Room: g.wish.Room, Times: local(g.wish.Start, g.wish.Start.Add(to)), By: hq,
+	})
 }
