@@ -145,8 +145,26 @@ var keyTemplates = sync.OnceValue(func() (list []string) {
 func KeyTemplates() []string { return keyTemplates() }
 
 // ReplacingTemplates returns the templates of the messages that carry the key and after which the key or the time of an
-// earlier one is wrong.
-func ReplacingTemplates() []string { return []string{string(KeyChanged), string(ReservationMoved)} }
+// earlier one is wrong. A confirmation after a reversed deposit has another key.
+func ReplacingTemplates() []string {
+	return names(KeyChanged, ReservationMoved, DepositReversed, DepositConfirmed, DepositConfirmedPIN, ReservationConfirmed, ReservationConfirmedPIN)
+}
+
+// AwaitingTemplates returns the templates of the messages that are right only while a deposit is awaited.
+func AwaitingTemplates() []string {
+	return names(VirtualAccountIssued, DepositReversed, ExtensionReversed)
+}
+
+// LatestTemplates returns the templates of the messages of which only the latest one about a reservation is right.
+func LatestTemplates() []string { return names(RefundAccountNeeded) }
+
+func names(templates ...Template) []string {
+	list := make([]string, len(templates))
+	for i, t := range templates {
+		list[i] = string(t)
+	}
+	return list
+}
 
 // Variables returns the variables that a message of this template requires, sorted; nil if the template does not
 // exist.

@@ -75,32 +75,54 @@ func ClaimStayMessages(ctx context.Context, tx pgx.Tx, m StayMessage, now time.T
 	return manyReservations(ctx, tx, `where r.id = any($1) order by r.start_at, r.id`, ids)
 }
 
+// MessageKinds are the templates whose messages may be wrong if they are sent late.
+type MessageKinds struct {
+	WithKey   []string // they carry a key
+	Replacing []string // after them, the key or the time of an earlier message is wrong
+	Awaiting  []string // they are right while the reservation waits for its deposit
+	Latest    []string // a later one of its kind makes an earlier one wrong
+}
+
 // StillDue reports whether a message may be sent at now. One about a stay may not if the stay was cancelled, moved or extended
 // since it was queued, if its time has passed, or if a later one of its kind replaces it, as the one with another PIN does.
 // One with a key that could not be sent at first may not if the reservation was canceled, or if a message with one of the
-// templates replacing followed: its key opens nothing, or its time is wrong. Neither may it after the stay.
-func StillDue(ctx context.Context, q Querier, m booking.Message, withKey, replacing []string, now time.Time) (due bool, err error) {
-	i := slices.IndexFunc(StayMessages, func(s StayMessage) bool { return s.Template == m.Template })
-	if i < 0 {
-		if m.Attempt == 1 || !slices.Contains(withKey, m.Template) {
-			return true, nil
-		}
+// templates kinds.Replacing followed: its key opens nothing, or its time is wrong. Neither may it after the stay. The other messages about
+// a stay have a link with the key, except the one with the PIN.
+func StillDue(ctx context.Context, q Querier, m booking.Message, kinds MessageKinds, now time.Time) (due bool, err error) {
+	if i := slices.IndexFunc(StayMessages, func(s StayMessage) bool { return s.Template == m.Template }); i >= 0 {
+		return stayMessageDue(ctx, q, m, StayMessages[i], kinds, now)
+	}
+	switch {
+	case slices.Contains(kinds.Awaiting, m.Template):
+		err = q.QueryRow(ctx, `select exists (select from reservation where id = $1 and state = 'WAITING_FOR_DEPOSIT')`, m.Reservation).Scan(&due)
+	case slices.Contains(kinds.Latest, m.Template):
+		err = q.QueryRow(ctx, `select not exists (select from message n where n.reservation_id = $1 and n.template = $2 and n.id > $3)`,
+			m.Reservation, m.Template, m.ID).Scan(&due)
+	case m.Attempt > 1 && slices.Contains(kinds.WithKey, m.Template):
 		err = q.QueryRow(ctx, `
 			select exists (select from reservation r where r.id = $1 and r.state <> 'CANCELED' and `+stayEnd+` > $4)
 			   and not exists (select from message n where n.reservation_id = $1 and n.id > $2 and n.template = any($3))`,
-			m.Reservation, m.ID, replacing, now).Scan(&due)
-		return due, err
+			m.Reservation, m.ID, kinds.Replacing, now).Scan(&due)
+	default:
+		due = true
 	}
-	passed := stayEnd
-	if m.Template == StayReminder.Template {
+	return due, err
+}
+
+func stayMessageDue(ctx context.Context, q Querier, m booking.Message, s StayMessage, kinds MessageKinds, now time.Time) (due bool, err error) {
+	passed, replacing := stayEnd, append([]string{m.Template}, kinds.Replacing...)
+	switch m.Template {
+	case StayReminder.Template:
 		passed = `r.start_at`
+	case StayPIN.Template:
+		replacing = replacing[:1]
 	}
 	err = q.QueryRow(ctx, `
 		select exists (
-			select from reservation r join stay_message s on s.reservation_id = r.id and s.template = $2 and s.at = `+StayMessages[i].at+`
+			select from reservation r join stay_message s on s.reservation_id = r.id and s.template = $2 and s.at = `+s.at+`
 			where r.id = $1 and r.state = 'DONE' and not r.keys_blocked and `+passed+` > $3)
-		and not exists (select from message n where n.reservation_id = $1 and n.template = $2 and n.id > $4)`,
-		m.Reservation, m.Template, now, m.ID).Scan(&due)
+		and not exists (select from message n where n.reservation_id = $1 and n.template = any($5) and n.id > $4)`,
+		m.Reservation, m.Template, now, m.ID, replacing).Scan(&due)
 	return due, err
 }
 

@@ -95,6 +95,93 @@ func TestOldKeyIsNotSent(t *testing.T) {
 	}
 }
 
+// TestOvertakenMessages keeps messages waiting for the provider until another event has made them wrong. The guest receives the later
+// messages only.
+func TestOvertakenMessages(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		overtake func(t *testing.T, s *shop) (mobile string)
+		want     []string
+		others   []string // that the guest may receive, too
+	}{
+		"a reminder with another key": {func(t *testing.T, s *shop) string {
+			g := s.guest(t, sandbox.MethodCard)
+			s.noneWaits(t)
+			s.messagesFail(t)
+			s.Clock.Stop(g.wish.Start.Add(-59 * time.Minute))
+			s.waits(t, "stay-reminder")
+			s.changeKey(t, g)
+			return g.wish.Mobile
+		}, []string{"reservation-confirmed", "key-changed"}, nil},
+		"an account that was canceled": {func(t *testing.T, s *shop) string {
+			s.messagesFail(t)
+			_, order, w := s.bought(t, sandbox.MethodVirtualAccount)
+			s.waits(t, "virtual-account-issued")
+			by := account.Principal{LoginType: booking.LoginMobile, LoginID: w.Mobile}
+			id := s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+			if err := s.Replica(t).Cancel(s.ctx, reserve.CancelRequest{ID: booking.ReservationID(id), By: by, Reason: "변심"}); err != nil {
+				t.Fatal(err)
+			}
+			return w.Mobile
+		}, []string{"reservation-ended"}, nil},
+		"a deposit that arrives again": {func(t *testing.T, s *shop) string {
+			s.messagesFail(t)
+			_, order, w := s.bought(t, sandbox.MethodVirtualAccount)
+			s.deposit(t, order.OrderID)
+			s.waits(t, "deposit-confirmed")
+			s.reverse(t, order.OrderID)
+			s.waits(t, "deposit-reversed")
+			s.deposit(t, order.OrderID)
+			s.wantState(t, order.OrderID, "DONE")
+			return w.Mobile
+		}, []string{"deposit-confirmed"}, nil},
+		"a link for a refund that has grown": {func(t *testing.T, s *shop) string {
+			o := s.outage(t, "null", sandbox.MethodVirtualAccount)
+			s.noneWaits(t)
+			s.messagesFail(t)
+			s.compensating(t, `{"afterMinutes":3,"wonPerMinute":200,"fullAfterMinutes":20}`)
+			o.compensates(t, 3*time.Minute)
+			s.waits(t, "refund-account")
+			o.compensates(t, 20*time.Minute)
+			return o.guest.wish.Mobile
+		}, []string{"refund-account"}, []string{"virtual-account-issued", "deposit-confirmed", "stay-pin", "stay-door-failed", "stay-not-arrived"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			mobile := c.overtake(t, s)
+			s.Sandbox.ClearFaults()
+			s.noneWaits(t)
+			got := slices.DeleteFunc(s.messages(mobile), func(m string) bool { return slices.Contains(c.others, m) })
+			if !slices.Equal(got, c.want) {
+				t.Errorf("messages %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// messagesFail has the provider take no message.
+func (s *shop) messagesFail(t *testing.T) {
+	t.Helper()
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetMessages, Kind: sandbox.FaultError, Status: 503, Times: -1})
+}
+
+// waits waits until a message waits for another attempt.
+func (s *shop) waits(t *testing.T, template string) {
+	t.Helper()
+	s.eventually(t, template+" waits", func() bool {
+		return s.count(t, `select count(*) from message where state = 'QUEUED' and attempt > 0 and template = $1`, template) > 0
+	})
+}
+
+// noneWaits waits until all messages are sent, or are not to be sent any more.
+func (s *shop) noneWaits(t *testing.T) {
+	t.Helper()
+	s.eventually(t, "no message waits", func() bool {
+		return s.count(t, `select count(*) from message where state in ('QUEUED', 'SENDING') and $1`, true) == 0
+	})
+}
+
 // TestMessagesKeepTheirOrder changes the key twice while the provider is slow: the latest key arrives last.
 func TestMessagesKeepTheirOrder(t *testing.T) {
 	t.Parallel()
