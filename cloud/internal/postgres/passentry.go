@@ -154,6 +154,10 @@ func reservationOfEntry(ctx context.Context, q Querier, branch booking.BranchID,
 	return ids[0], nil
 }
 
+// wasConfirmed is the condition that reservation r is or was confirmed. One whose deposit the bank has taken back counts as unpaid again.
+const wasConfirmed = `(r.paid_at is not null or exists (
+	select from ledger l where l.reservation_id = r.id and l.kind in ('deposit.done', 'confirm.done')))`
+
 // enteredAfterRefund records a discrepancy if the guest of a cancelled reservation entered after its cancellation, or in the time of a
 // cancelled extension: an agent that is offline still has the pass as it was. No money moves because of it.
 func enteredAfterRefund(ctx context.Context, tx pgx.Tx, id booking.ReservationID, e protocol.PassEntry) (bool, error) {
@@ -163,7 +167,7 @@ func enteredAfterRefund(ctx context.Context, tx pgx.Tx, id booking.ReservationID
 	var subject string
 	err := tx.QueryRow(ctx, `
 		select coalesce(r.order_id, 'reservation-' || r.id) from reservation r
-		where (r.id = $1 or r.extends = $1 and r.paid_at is not null and $2 > r.start_at - $3::interval + interval '1 second' and $2 < r.end_at and not exists (
+		where (r.id = $1 or r.extends = $1 and `+wasConfirmed+` and $2 > r.start_at - $3::interval + interval '1 second' and $2 < r.end_at and not exists (
 			select from reservation r where r.id = $1 and r.state = 'DONE' and $2 < `+stayEnd+` - $3::interval))
 		  and r.state in ('CANCELING', 'CANCELED') and $2 >= coalesce(r.canceled_at,
 			(select max(f.created_at) from refund f where f.reservation_id = r.id and f.state <> 'REFUSED'))

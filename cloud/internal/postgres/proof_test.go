@@ -1,14 +1,18 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
 )
 
 // sound is a paid stay with its door request, its pass and an entry with it, a part refund, and a canceled stay with its
@@ -151,6 +155,64 @@ func TestProofFindsEachPlantedViolation(t *testing.T) {
 	later := prove(t, strings.Join([]string{planted["M2"][0].sql, planted["D2"][0].sql}, ";"), time.Now().Add(2*time.Hour))
 	if found := violations(later); len(found) > 0 {
 		t.Errorf("since later than every row: %q", found)
+	}
+}
+
+// reversedExtension adds to the paid stay an extension of an hour, in which its guest has pressed and used the PIN, and whose deposit the bank
+// has taken back afterwards.
+const reversedExtension = `
+	insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, order_id, amount, method, canceled_at, extends)
+	select branch_id, room_id, 'CANCELED', 'CUSTOMER', end_at, end_at + interval '1 hour', 'empty', 'longer', 20000, '가상계좌', end_at + interval '10 minutes', id
+	from reservation where state = 'DONE';
+	insert into orders (order_id, purchase_id, reservation_id, amount) select order_id, id, id, amount from reservation where order_id = 'longer';
+	insert into money_entry (source, reservation_id, branch_id, order_id, kind, won, at)
+	select k || ':longer', id, branch_id, order_id, k, won, start_at from reservation, (values ('paid', 20000), ('reversed', -20000)) e (k, won) where order_id = 'longer';
+	insert into ledger (reservation_id, order_id, kind, amount) select id, order_id, 'deposit.done', amount from reservation where order_id = 'longer';
+	update door_request set created_at = created_at + interval '1 hour', granted_at = granted_at + interval '1 hour';
+	update pass_entry set at = at + interval '1 hour'`
+
+// The doors that a guest opened during an extension are no violation after its deposit was reversed.
+func TestProofOfAReversedExtension(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	exec(t, db.Pool, sound)
+	exec(t, db.Pool, `set session_replication_role = replica; `+reversedExtension+`; set session_replication_role = origin`)
+	results, err := postgres.Prove(t.Context(), db.Pool, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		for _, f := range r.Findings {
+			t.Errorf("%s %s: %s", r.ID, f.Subject, f.Detail)
+		}
+	}
+}
+
+// A guest who enters by PIN in the time of an extension after its deposit was reversed, and its account closed, is a discrepancy.
+func TestEntryAfterReversalOfAnExtension(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	exec(t, db.Pool, sound)
+	exec(t, db.Pool, `set session_replication_role = replica; `+reversedExtension+`; set session_replication_role = origin`)
+	var ended time.Time
+	if err := db.Pool.QueryRow(t.Context(), `select canceled_at from reservation where order_id = 'longer' and $1`, true).Scan(&ended); err != nil {
+		t.Fatal(err)
+	}
+	for minutes, want := range map[time.Duration]bool{-5: false, 5: true} {
+		e := protocol.PassEntry{
+			Journal: "j", Entry: uint64(10 + minutes), Pass: "00000000-0000-0000-0000-000000000002", Device: "room_1", At: ended.Add(minutes * time.Minute),
+			Outcome: protocol.EntryOpened, Source: protocol.SourcePIN,
+		}
+		err := db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+			stored, err := postgres.StoreEntry(ctx, tx, "agent-1", e, now)
+			if err == nil && stored.AfterRefund != want {
+				t.Errorf("%d minutes after the end of the extension: a discrepancy %t, want %t", minutes, stored.AfterRefund, want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -48,7 +48,7 @@ const (
 	longestEnd = `greatest(r.end_at, r.stay_end,
 		(select max(m.from_end) from reservation_move m where m.reservation_id = r.id),
 		(select max(greatest(e.end_at, m.from_end)) from reservation e left join reservation_move m on m.reservation_id = e.id
-		 where e.extends = r.id and e.paid_at is not null))`
+		 where e.extends = r.id and (select ` + wasConfirmed + ` from reservation r where r.id = e.id)))`
 )
 
 // proofRules are the rules of the random soak (firmware-sim/proof) that can be checked on rows alone, under the same names,
