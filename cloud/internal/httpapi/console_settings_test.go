@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -81,5 +83,46 @@ func TestSettingsInTheConsole(t *testing.T) {
 	}
 	if on := read()["channels"].([]any)[0].(map[string]any); on["enabled"] != false || on["hasExport"] != true {
 		t.Errorf("channel %v", on)
+	}
+}
+
+// TestSettingsRequireEveryField: a list, a deadline or a share that a change omits is refused, not stored as empty or zero.
+func TestSettingsRequireEveryField(t *testing.T) {
+	t.Parallel()
+	hq := servicetest.Start(t).Admin(t, "hq", "hq-demo")
+	const path = "/v2/admin/branches/hongdae/settings"
+	read := func() (settings map[string]any) {
+		t.Helper()
+		hq.Get(path).OK(t).Into(t, &settings)
+		return settings
+	}
+	before := read()
+	for _, name := range []string{
+		"revision", "nameKo", "nameEn", "address", "phone", "bookingHorizonDays", "week", "closures", "closedOnHolidays", "openHolidays", "extraHolidays", "removedHolidays",
+	} {
+		changed := read()
+		delete(changed, name)
+		refuses(t, name+" is missing", hq.Put(path, changed), name)
+		changed[name] = nil
+		refuses(t, name+" is null", hq.Put(path, changed), name)
+	}
+	for _, test := range []struct {
+		field string
+		value any
+		names string
+	}{
+		{"refundPolicy", []any{map[string]any{"untilMinutesBefore": 30}}, "refundPolicy.percent"},
+		{"refundPolicy", []any{map[string]any{"percent": 100}}, "refundPolicy.untilMinutesBefore"},
+		{"compensation", map[string]any{}, "compensation.afterMinutes"},
+		{"compensation", map[string]any{"wonPerMinute": 100, "afterMinutes": nil}, "compensation.afterMinutes"},
+		{"closures", []any{map[string]any{"from": "2026-12-31", "to": "2026-12-31"}}, "reason"},
+		{"week", []any{map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}}, "week"},
+	} {
+		changed := read()
+		changed[test.field] = test.value
+		refuses(t, fmt.Sprintf("%s %v", test.field, test.value), hq.Put(path, changed), test.names)
+	}
+	if after := read(); !reflect.DeepEqual(after, before) {
+		t.Errorf("after refusals: %v, want %v", after, before)
 	}
 }

@@ -31,29 +31,30 @@ type (
 		To   string `json:"to"`
 	}
 	wireWeekDay struct {
-		Closed bool            `json:"closed"`
+		Closed *bool           `json:"closed"`
 		Open   []wireClockSpan `json:"open"`
 		Breaks []wireClockSpan `json:"breaks"`
 	}
 	wireClosure struct {
-		From   string `json:"from"`
-		To     string `json:"to"`
-		Reason string `json:"reason"`
+		From   string  `json:"from"`
+		To     string  `json:"to"`
+		Reason *string `json:"reason"`
 	}
 	wireHoliday struct {
 		Date string `json:"date"`
 		Name string `json:"name"`
 	}
+	// A list that a change omits would clear what is stored, so a change states every field down to RemovedHolidays.
 	wireSettings struct {
-		Revision         int64                       `json:"revision"`
-		NameKo           string                      `json:"nameKo"`
-		NameEn           string                      `json:"nameEn"`
-		Address          string                      `json:"address"`
-		Phone            string                      `json:"phone"`
-		HorizonDays      int                         `json:"bookingHorizonDays"`
+		Revision         *int64                      `json:"revision"`
+		NameKo           *string                     `json:"nameKo"`
+		NameEn           *string                     `json:"nameEn"`
+		Address          *string                     `json:"address"`
+		Phone            *string                     `json:"phone"`
+		HorizonDays      *int                        `json:"bookingHorizonDays"`
 		Week             []wireWeekDay               `json:"week"`
 		Closures         []wireClosure               `json:"closures"`
-		ClosedOnHolidays bool                        `json:"closedOnHolidays"`
+		ClosedOnHolidays *bool                       `json:"closedOnHolidays"`
 		OpenHolidays     []string                    `json:"openHolidays"`
 		ExtraHolidays    []wireHoliday               `json:"extraHolidays"`
 		RemovedHolidays  []string                    `json:"removedHolidays"`
@@ -109,8 +110,8 @@ func wireDates(dates []booking.Date) []string {
 
 func toWireSettings(b booking.Branch) wireSettings {
 	s := wireSettings{
-		Revision: b.Revision, NameKo: b.NameKo, NameEn: b.NameEn, Address: b.Address, Phone: b.Phone, HorizonDays: int(b.Horizon / (24 * time.Hour)),
-		Week: []wireWeekDay{}, Closures: []wireClosure{}, ClosedOnHolidays: b.Schedule.ClosedOnHolidays,
+		Revision: &b.Revision, NameKo: &b.NameKo, NameEn: &b.NameEn, Address: &b.Address, Phone: &b.Phone, HorizonDays: new(int(b.Horizon / (24 * time.Hour))),
+		Week: []wireWeekDay{}, Closures: []wireClosure{}, ClosedOnHolidays: &b.Schedule.ClosedOnHolidays,
 		OpenHolidays: wireDates(b.Schedule.OpenHolidays), ExtraHolidays: []wireHoliday{}, RemovedHolidays: wireDates(b.Schedule.RemovedHolidays),
 		Doors: []wireKeypad{},
 	}
@@ -118,10 +119,10 @@ func toWireSettings(b booking.Branch) wireSettings {
 		s.Doors = append(s.Doors, wireKeypad{device, string(b.Keypad(device))})
 	}
 	for _, d := range b.Schedule.Week {
-		s.Week = append(s.Week, wireWeekDay{d.Closed, wireClockSpans(d.Open), wireClockSpans(d.Breaks)})
+		s.Week = append(s.Week, wireWeekDay{new(d.Closed), wireClockSpans(d.Open), wireClockSpans(d.Breaks)})
 	}
 	for _, c := range b.Schedule.Closures {
-		s.Closures = append(s.Closures, wireClosure{c.From.String(), c.To.String(), c.Reason})
+		s.Closures = append(s.Closures, wireClosure{c.From.String(), c.To.String(), new(c.Reason)})
 	}
 	for date, name := range b.Schedule.ExtraHolidays {
 		s.ExtraHolidays = append(s.ExtraHolidays, wireHoliday{date.String(), name})
@@ -225,39 +226,62 @@ func (c *Console) ChangeSettings(w http.ResponseWriter, r *http.Request) error {
 func (s wireSettings) apply(b *booking.Branch) (err error) {
 	for _, field := range []struct {
 		name string
-		from string
+		from *string
 		to   *string
 		max  int
 	}{
 		{"nameKo", s.NameKo, &b.NameKo, booking.MaxBranchName}, {"nameEn", s.NameEn, &b.NameEn, booking.MaxBranchName},
 		{"address", s.Address, &b.Address, booking.MaxAddress}, {"phone", s.Phone, &b.Phone, booking.MaxPhone},
 	} {
-		if *field.to, err = wire.OptionalText(field.name, &field.from, field.max); err != nil {
+		if field.from == nil {
+			return wire.Missing(field.name)
+		}
+		if *field.to, err = wire.OptionalText(field.name, field.from, field.max); err != nil {
 			return err
 		}
 	}
-	if _, err := wire.Whole("bookingHorizonDays", &s.HorizonDays, 1, booking.MaxHorizonDays); err != nil {
+	if s.Revision == nil {
+		return wire.Missing("revision")
+	}
+	horizon, err := wire.Whole("bookingHorizonDays", s.HorizonDays, 1, booking.MaxHorizonDays)
+	if err != nil {
 		return err
 	}
 	for _, door := range s.Doors {
 		b.Keypads = b.WithKeypad(door.Device, booking.Keypad(door.Keypad))
 	}
-	b.Revision, b.Horizon = s.Revision, time.Duration(s.HorizonDays)*24*time.Hour
+	b.Revision, b.Horizon = *s.Revision, time.Duration(horizon)*24*time.Hour
 	if s.Location.given {
 		b.Location = s.Location.value
 	}
-	s.wireRefundRules.apply(b)
+	if err := s.wireRefundRules.apply(b); err != nil {
+		return err
+	}
 	b.Schedule, err = s.schedule()
 	return err
 }
 
 func (s wireSettings) schedule() (schedule booking.Schedule, err error) {
-	schedule.ClosedOnHolidays = s.ClosedOnHolidays
+	for _, field := range []struct {
+		name    string
+		missing bool
+	}{
+		{"week", s.Week == nil}, {"closures", s.Closures == nil}, {"closedOnHolidays", s.ClosedOnHolidays == nil},
+		{"openHolidays", s.OpenHolidays == nil}, {"extraHolidays", s.ExtraHolidays == nil}, {"removedHolidays", s.RemovedHolidays == nil},
+	} {
+		if field.missing {
+			return schedule, wire.Missing(field.name)
+		}
+	}
+	schedule.ClosedOnHolidays = *s.ClosedOnHolidays
 	if len(s.Week) != len(schedule.Week) {
 		return schedule, wire.Malformed("week")
 	}
 	for i, d := range s.Week {
-		day := booking.Day{Closed: d.Closed}
+		if d.Closed == nil || d.Open == nil || d.Breaks == nil {
+			return schedule, wire.Malformed("week")
+		}
+		day := booking.Day{Closed: *d.Closed}
 		if day.Open, err = clockSpans("open", time.Weekday(i), d.Open); err != nil {
 			return schedule, err
 		}
@@ -272,7 +296,10 @@ func (s wireSettings) schedule() (schedule booking.Schedule, err error) {
 		if fromErr != nil || toErr != nil {
 			return schedule, wire.Malformed("closures")
 		}
-		reason, err := wire.OptionalText("reason", &c.Reason, booking.MaxReason)
+		if c.Reason == nil {
+			return schedule, wire.Missing("reason")
+		}
+		reason, err := wire.OptionalText("reason", c.Reason, booking.MaxReason)
 		if err != nil {
 			return schedule, err
 		}

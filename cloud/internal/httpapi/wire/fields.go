@@ -73,7 +73,8 @@ var fieldNames = map[string]string{ //nolint:gosec // names of fields, no secret
 	"requestId": "요청 번호", "resolution": "처리 내용", "role": "역할", "room": "룸 번호", "roomNo": "룸 번호",
 	"startDateTime": "시작 시각", "status": "상태", "to": "종료일", "type": "로그인 방식", "week": "운영 시간", "what": "내려받기 종류", "url": "주소",
 	"yearMonth": "조회 월", "month": "조회 월", "since": "시작 시각", "refundBankCode": "환불 은행", "refundAccount": "환불 계좌번호", "refundHolder": "환불 예금주",
-	"refundPolicy": "환불 규정", "compensation": "보상",
+	"refundPolicy": "환불 규정", "refundPolicy.untilMinutesBefore": "환불 기한", "refundPolicy.percent": "환불 비율", "compensation": "보상", "compensation.afterMinutes": "보상 기준 시간",
+	"revision": "설정 번호", "closedOnHolidays": "공휴일 휴무",
 }
 
 // weekdays are the Korean names of the days of the week, from Sunday.
