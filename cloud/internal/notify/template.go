@@ -50,6 +50,7 @@ const (
 	StayExtended            Template = "stay-extended"
 	StayCompensated         Template = "stay-compensated"   // extended without charge, because a door did not open
 	ExtensionCanceled       Template = "extension-canceled" // of a paid extension, with the refund
+	ExtensionEnded          Template = "extension-ended"    // canceled, and nothing was paid; the stay before it is as it was
 	ExtensionReversed       Template = "extension-reversed" // the bank took the deposit of an extension back; the stay before it is as it was
 	DailyProof              Template = "proof"              // to the headquarters, by mail
 )

@@ -110,6 +110,46 @@ func TestMessagesOfCanceledExtension(t *testing.T) {
 	}
 }
 
+// TestMessagesOfUnpaidExtension: the guest of an extension that waits for its deposit is notified when its account is closed. The
+// key stays, unless the stay is canceled as well.
+func TestMessagesOfUnpaidExtension(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		end      func(s *shop, t *testing.T, g guest, extension int64)
+		template string
+	}{
+		"the guest cancels the extension": {func(s *shop, t *testing.T, g guest, extension int64) {
+			s.answer(t, g.Buyer, "/payment/cancel", cancelBody(extension), 200, "")
+		}, "extension-ended"},
+		"the deposit is overdue": {func(s *shop, _ *testing.T, _ guest, _ int64) {
+			s.Clock.Advance(11 * time.Minute)
+		}, "extension-ended"},
+		"the guest cancels the stay": {func(s *shop, t *testing.T, g guest, _ int64) {
+			s.answer(t, g.Buyer, "/payment/cancel", cancelBody(g.id), 200, "")
+		}, "reservation-ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			g := s.guest(t, sandbox.MethodCard)
+			extension := g.hold(t, s, g.end().Add(booking.SlotLength))
+			s.pay(t, g.Buyer, extension, sandbox.MethodVirtualAccount)
+			id := s.wantState(t, extension.OrderID, "WAITING_FOR_DEPOSIT")
+			if err := g.Login(s.ctx, g.wish.Mobile); err != nil {
+				t.Fatal(err)
+			}
+			test.end(s, t, g, id)
+			s.await(t, extension.OrderID, "CANCELED")
+			if n := s.count(t, `select count(*) from message where reservation_id = $1 and template = '`+test.template+`'`, id); n != 1 {
+				t.Errorf("%d messages %s about the extension, want 1", n, test.template)
+			}
+			if n := s.count(t, `select count(*) from message where reservation_id = $1`, id); n != 2 {
+				t.Errorf("%d messages about the extension, want that of the account and that of its end", n)
+			}
+		})
+	}
+}
+
 // The provider declines the refund of an extended stay, so the stay is as before, extension included. The next cancellation ends both.
 func TestRefusedRefundOfExtendedStay(t *testing.T) {
 	t.Parallel()

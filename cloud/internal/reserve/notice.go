@@ -107,20 +107,27 @@ func (c *change) notifyCanceled(won int) error {
 	return c.renotifyGuest(c.withoutKey(), notify.ReservationCanceled, map[string]string{"amount": notify.Won(won)})
 }
 
-// notifyExtensionCanceled notifies the guest of the cancellation of an extension and of the refunded won. Without a refund no
-// message is sent: the stay itself is as before, or the guest has a message about its own cancellation.
+// notifyExtensionCanceled notifies the guest of the cancellation of an extension and of the refunded won, or that its account
+// was closed without a deposit. No message is sent if a paid extension ends without a refund: the stay itself is as before, or
+// the guest has a message about its own cancellation.
 func (c *change) notifyExtensionCanceled(won int) error {
-	if won <= 0 {
+	if won <= 0 && !c.r().PaidAt.IsZero() {
 		return nil
 	}
-	template := notify.ExtensionCanceled // the time before the extension remains
-	switch root, err := postgres.Reservation(c.ctx, c.tx, c.r().Extends); {
-	case err != nil:
+	root, err := postgres.Reservation(c.ctx, c.tx, c.r().Extends)
+	if err != nil {
 		return err
-	case root.State != booking.Done: // canceled, or about to be
-		template = notify.ReservationCanceled
 	}
-	return c.renotifyGuest(c.withoutKey(), template, map[string]string{"amount": notify.Won(won)})
+	stays := root.State == booking.Done // otherwise it is canceled, or about to be
+	switch {
+	case won <= 0 && stays:
+		return c.renotifyGuest(c.withoutKey(), notify.ExtensionEnded, nil)
+	case won <= 0:
+		return c.renotifyGuest(c.withoutKey(), notify.ReservationEnded, nil)
+	case stays:
+		return c.renotifyGuest(c.withoutKey(), notify.ExtensionCanceled, map[string]string{"amount": notify.Won(won)})
+	}
+	return c.renotifyGuest(c.withoutKey(), notify.ReservationCanceled, map[string]string{"amount": notify.Won(won)})
 }
 
 // renotifyGuest notifies the guest of a change, unless no message about the reservation was ever sent: an administrator may

@@ -1426,6 +1426,7 @@ export const en: Texts = {
   "template_key-changed": "Door key changed",
   "template_stay-extended": "Stay extended",
   "template_extension-canceled": "Extension cancelled",
+  "template_extension-ended": "Unpaid extension cancelled",
   "template_extension-reversed": "Deposit of an extension reversed",
   "template_virtual-account-issued": "Virtual account",
   navCompany: "Company",

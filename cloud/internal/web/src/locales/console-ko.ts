@@ -1411,6 +1411,7 @@ export const ko = {
   "template_key-changed": "열쇠 변경",
   "template_stay-extended": "이용 연장",
   "template_extension-canceled": "연장 취소",
+  "template_extension-ended": "연장 미입금 취소",
   "template_extension-reversed": "연장 입금 취소",
   "template_virtual-account-issued": "가상계좌 안내",
   navCompany: "회사",
