@@ -14,7 +14,8 @@ import (
 var errStepUp = errors.New("httpapi: the identity must be confirmed")
 
 // sensitive lists the endpoints that need a recent login or confirmation (docs/specification.md, Login 12). A message shows
-// the key and the PIN of a stay to administrators who may open doors, so only they are asked.
+// the key and the PIN of a stay to administrators who may open doors, so only they are asked. A token or an administrator would do
+// all of it without a proof, so a session that is not confirmed makes none.
 var sensitive = map[string]bool{
 	"GET /v2/admin/messages/{id}":                        true,
 	"POST /v2/admin/reservations/{id}/refund":            true,
@@ -29,6 +30,11 @@ var sensitive = map[string]bool{
 	"GET /v2/admin/settlement.xlsx":                      true,
 	"PUT /v2/admin/entities/{entity}":                    true,
 	"PUT /v2/admin/branches/{branch}/entity":             true,
+	"POST /v2/admin/tokens":                              true,
+	"POST /v2/admin/administrators":                      true,
+	"PUT /v2/admin/administrators/{id}":                  true,
+	"POST /v2/admin/administrators/{id}/password":        true,
+	"DELETE /v2/admin/administrators/{id}/totp":          true,
 }
 
 // checkStepUp returns errStepUp if the route is sensitive and the last proof of the identity is too old.

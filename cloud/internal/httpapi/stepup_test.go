@@ -40,6 +40,11 @@ func TestStepUp(t *testing.T) {
 		{"GET", "/v2/admin/settlement.xlsx?month=2026-11", nil},
 		{"PUT", "/v2/admin/entities/seoul", map[string]any{}},
 		{"PUT", "/v2/admin/branches/gangnam/entity", map[string]any{}},
+		{"POST", "/v2/admin/tokens", map[string]any{}},
+		{"POST", "/v2/admin/administrators", map[string]any{}},
+		{"PUT", "/v2/admin/administrators/999999", map[string]any{}},
+		{"POST", "/v2/admin/administrators/999999/password", map[string]any{}},
+		{"DELETE", "/v2/admin/administrators/999999/totp", nil},
 	}
 	for _, o := range contract.Operations() { // the contract, not this list, knows all refunds
 		path := strings.ReplaceAll(o.Path, "{id}", "999999")
