@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -204,6 +205,17 @@ func NoteRefundAccount(ctx context.Context, tx pgx.Tx, id int64, summary string)
 func AwaitApproval(ctx context.Context, tx pgx.Tx, id int64, by string, outside []byte) error {
 	_, err := tx.Exec(ctx, `update refund set account_by = $2, outside_request = $3, updated_at = clock_timestamp() where id = $1`, id, by, outside)
 	return err
+}
+
+// NameCorrectors returns the actors who have corrected the name of a reservation's guest.
+func NameCorrectors(ctx context.Context, tx pgx.Tx, id booking.ReservationID) ([]string, error) {
+	rows, err := tx.Query(ctx, `
+		select distinct actor from audit where target = $1 and action = 'reservation.contact' and detail -> 'changed' ? 'name'`,
+		strconv.FormatInt(int64(id), 10))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // ApproveRefundAccount stores the administrator who approved the refund.

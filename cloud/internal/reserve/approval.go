@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,14 +24,41 @@ var ErrSameAdministrator = errors.New("reserve: another administrator has to app
 // (docs/specification.md, Refunds 15).
 func (c *change) above(won int) bool { return c.RefundLimit > 0 && won > c.RefundLimit }
 
-// approval reports whether another administrator has to approve a refund account: its holder is neither the guest nor the
-// depositor.
-func (c *change) approval(to *toss.RefundAccount) bool {
+// approval reports whether another administrator than by has to approve a refund account: its holder is neither the depositor nor
+// the guest. A name of the guest that the same administrator has corrected does not count: it would replace the second one.
+func (c *change) approval(to *toss.RefundAccount, by string) (bool, error) {
 	if to == nil {
-		return false
+		return false, nil
 	}
-	holder := plainName(to.Holder)
-	return holder != plainName(c.r().Name) && holder != plainName(c.Payment.Account.Holder)
+	switch plainName(to.Holder) {
+	case plainName(c.Payment.Account.Holder):
+		return false, nil
+	case plainName(c.r().Name):
+		correctors, err := postgres.NameCorrectors(c.ctx, c.tx, cmp.Or(c.r().Extends, c.r().ID))
+		if err != nil {
+			return false, err
+		}
+		for _, corrector := range correctors {
+			if same, err := c.samePerson(corrector, by); err != nil || same {
+				return true, err
+			}
+		}
+		return false, nil
+	}
+	return true, nil
+}
+
+// samePerson reports whether two actors are one administrator. A token acts for the administrator who created it and knows it, also
+// after it was revoked.
+func (c *change) samePerson(a, b string) (bool, error) {
+	for _, actor := range []*string{&a, &b} {
+		creator, err := postgres.TokenCreator(c.ctx, c.tx, *actor)
+		if err != nil {
+			return false, err
+		}
+		*actor = cmp.Or(creator, *actor)
+	}
+	return a == b, nil
 }
 
 // plainName returns a name in lower case and without spaces, for comparison.
@@ -70,8 +98,8 @@ func (c *change) noteAccount(refund int64, to *toss.RefundAccount, by string) (w
 	if err := postgres.NoteRefundAccount(c.ctx, c.tx, refund, masked(to)); err != nil {
 		return false, err
 	}
-	if !c.approval(to) {
-		return false, nil
+	if needed, err := c.approval(to, by); err != nil || !needed {
+		return false, err
 	}
 	return true, c.awaitApproval(refund, by, money.ApprovalRequired)
 }
@@ -144,8 +172,8 @@ func (s *Service) ApproveRefund(ctx context.Context, id booking.ReservationID, b
 		if err != nil {
 			return err
 		}
-		if f.AccountBy == by.Actor() {
-			return ErrSameAdministrator
+		if same, err := c.samePerson(f.AccountBy, by.Actor()); err != nil || same {
+			return cmp.Or(err, ErrSameAdministrator)
 		}
 		if err := postgres.ApproveRefundAccount(c.ctx, c.tx, f.ID, by.Actor()); err != nil {
 			return err

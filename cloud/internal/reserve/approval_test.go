@@ -2,12 +2,14 @@ package reserve_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
 var gangnamManager = account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "manager", Role: account.Manager, Branches: []string{"gangnam"}}
@@ -67,6 +69,74 @@ func TestPartsAboveTheLimitWait(t *testing.T) {
 	}
 	if err := replica.ApproveRefund(s.ctx, reservation, gangnamManager); !errors.Is(err, reserve.ErrNotFound) {
 		t.Errorf("approved twice: %v", err)
+	}
+}
+
+// TestTokenIsNoSecondAdministrator: the administrator who created a token does not approve what was requested with it, also after the
+// token was revoked.
+func TestTokenIsNoSecondAdministrator(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, id := s.paid(t, sandbox.MethodCard)
+	replica, reservation := s.limited(t, 4000), booking.ReservationID(id)
+	accounts := &account.Service{DB: replica.DB}
+	token, _, err := accounts.AddToken(s.ctx, account.NewToken{Name: "books", Scopes: []account.Scope{account.ScopeMoney}}, hq.Actor())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := part(id, 4001)
+	request.By = account.Principal{LoginType: account.LoginAdmin, AdminLoginID: fmt.Sprintf("token:%d books", token), Role: account.HQ, Scopes: []account.Scope{account.ScopeMoney}}
+	if got, err := replica.RefundPart(s.ctx, request); err != nil || !got.Waits {
+		t.Fatalf("above the limit: %+v, %v", got, err)
+	}
+	for _, revoked := range []bool{false, true} {
+		if revoked {
+			if err := accounts.RemoveToken(s.ctx, token, hq.Actor()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := replica.ApproveRefund(s.ctx, reservation, hq); !errors.Is(err, reserve.ErrSameAdministrator) {
+			t.Errorf("revoked %t: approved by the creator of the token: %v", revoked, err)
+		}
+	}
+	if err := replica.ApproveRefund(s.ctx, reservation, gangnamManager); err != nil {
+		t.Fatal(err)
+	}
+	if p := s.Sandbox.Payments(order.OrderID)[0]; p.BalanceAmount != order.Amount-4001 {
+		t.Errorf("the provider holds %d after the approval, want %d", p.BalanceAmount, order.Amount-4001)
+	}
+}
+
+// TestCorrectedNameIsNoSecondAdministrator: an administrator who has given a stay another name does not refund it alone to an account of
+// that name. Another administrator does.
+func TestCorrectedNameIsNoSecondAdministrator(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	replica, name := s.Replica(t), "매니저본인"
+	for _, corrector := range []account.Principal{gangnamManager, hq} {
+		_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+		reservation := booking.ReservationID(id)
+		if err := replica.CorrectContact(s.ctx, reserve.ContactCorrection{ID: reservation, Name: &name, Reason: "오타", By: corrector}); err != nil {
+			t.Fatal(err)
+		}
+		err := replica.AdminCancel(s.ctx, reserve.AdminCancelRequest{
+			ID: reservation, Status: "paid", By: gangnamManager, Account: &toss.RefundAccount{Bank: "20", Number: "1002999999999", Holder: name},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if corrector.AdminLoginID == gangnamManager.AdminLoginID {
+			s.awaitRefund(t, id, "FAILED")
+			s.wantState(t, order.OrderID, "CANCELING")
+			if err := replica.ApproveRefund(s.ctx, reservation, gangnamManager); !errors.Is(err, reserve.ErrSameAdministrator) {
+				t.Errorf("approved by the administrator who corrected the name: %v", err)
+			}
+			if err := replica.ApproveRefund(s.ctx, reservation, hq); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.awaitRefund(t, id, "COMPLETED")
+		s.wantState(t, order.OrderID, "CANCELED")
 	}
 }
 

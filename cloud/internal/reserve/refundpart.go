@@ -263,11 +263,13 @@ func (c *change) endBeforeRest(part money.Refund, intent cancellation, won int) 
 
 func (c *change) payPartAndRest(part money.Refund, intent cancellation) error {
 	to := c.depositAccount(intent.account)
-	switch {
-	case to == nil || !part.AtBank():
+	if to == nil || !part.AtBank() {
 		return nil
-	case part.State == money.RefundPending && byStaff(intent.by) && c.approval(to):
-		return nil // another administrator cannot approve it yet
+	}
+	if part.State == money.RefundPending && byStaff(intent.by) {
+		if needed, err := c.approval(to, intent.by); err != nil || needed {
+			return err // another administrator cannot approve it yet
+		}
 	}
 	sealed, err := c.sealAccount(to)
 	if err != nil {
