@@ -20,6 +20,9 @@ var (
 // purpose seals answers, which may hold keys and cookies.
 const purpose = "idempotent-answer"
 
+// requestPurpose is the purpose of the MACs of requests.
+const requestPurpose = "idempotent-request"
+
 // Answer is the answer of a request.
 type Answer struct {
 	Status int                 `json:"status"`
@@ -27,7 +30,8 @@ type Answer struct {
 	Body   []byte              `json:"body"`
 }
 
-// A Request is identified by its key, which each principal chooses freely, and by a hash of method, address and body.
+// A Request is identified by its key, which each principal chooses freely, and by a hash of method, address and body. The hash is
+// stored as a MAC: a body may hold a password or a phone number, which could be found by trying all candidates.
 type Request struct {
 	Principal string
 	Key       string
@@ -43,7 +47,7 @@ type Service struct {
 // Begin claims the key of a request. It returns nil for the first request and the first one's answer for a repetition, or
 // ErrReused or ErrPending.
 func (s *Service) Begin(ctx context.Context, r Request) (*Answer, error) {
-	sealed, err := postgres.BeginIdempotent(ctx, s.DB.Pool, r.Principal, r.Key, r.Hash, s.DB.Now())
+	sealed, err := postgres.BeginIdempotent(ctx, s.DB.Pool, r.Principal, r.Key, s.hashes(r), s.DB.Now())
 	if err != nil || sealed == nil {
 		return nil, err
 	}
@@ -53,6 +57,11 @@ func (s *Service) Begin(ctx context.Context, r Request) (*Answer, error) {
 	}
 	answer := new(Answer)
 	return answer, json.Unmarshal(plain, answer)
+}
+
+// hashes returns what may be stored for a request, that under the sealing key first. The last one is of the release before.
+func (s *Service) hashes(r Request) [][]byte {
+	return append(s.Keys.MACs(requestPurpose, string(r.Hash)), r.Hash)
 }
 
 // Finish stores the answer of the first request. If the process dies before, the key stays without an answer and the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,12 +20,12 @@ var (
 const IdempotencyTTL = 24 * time.Hour
 
 // BeginIdempotent claims a key for a request. It returns nil if the request is the first one, or the sealed answer of the
-// first one, ErrKeyReused or ErrKeyPending.
-func BeginIdempotent(ctx context.Context, q Querier, principal, key string, hash []byte, now time.Time) (answer []byte, err error) {
+// first one, ErrKeyReused or ErrKeyPending. The first hash is stored; the stored one of the same request is any of them.
+func BeginIdempotent(ctx context.Context, q Querier, principal, key string, hashes [][]byte, now time.Time) (answer []byte, err error) {
 	tag, err := q.Exec(ctx, `
 		insert into idempotent_request (principal, key, request_hash, created_at) values ($1, $2, $3, $4)
 		on conflict (principal, key) do update set request_hash = $3, answer = null, created_at = $4
-		where idempotent_request.created_at < $5`, principal, key, hash, now, now.Add(-IdempotencyTTL))
+		where idempotent_request.created_at < $5`, principal, key, hashes[0], now, now.Add(-IdempotencyTTL))
 	if err != nil || tag.RowsAffected() == 1 {
 		return nil, err
 	}
@@ -35,7 +36,7 @@ func BeginIdempotent(ctx context.Context, q Querier, principal, key string, hash
 		return nil, ErrKeyPending
 	case err != nil:
 		return nil, err
-	case !bytes.Equal(first, hash):
+	case !slices.ContainsFunc(hashes, func(hash []byte) bool { return bytes.Equal(first, hash) }):
 		return nil, ErrKeyReused
 	case answer == nil:
 		return nil, ErrKeyPending

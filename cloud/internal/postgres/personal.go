@@ -36,6 +36,7 @@ var PersonalTables = []PersonalTable{
 		{Name: "account_summary", Erased: "null"}, {Name: "settled_outside", Erased: "null"},
 		{Name: "outside_request", Erased: "null"},
 	}},
+	{Name: "refund_request", Reservation: "x.reservation_id", Columns: []PersonalColumn{{Name: "body_hash", Erased: "''", Sealed: true}}},
 	{Name: "cash_receipt", Reservation: "x.reservation_id", Columns: []PersonalColumn{
 		{Name: "number", Erased: "null", Sealed: true}, {Name: "masked", Erased: "null"}, {Name: "url", Erased: "null"},
 		{Name: "error_message", Erased: "null"}, {Name: "outside", Erased: "null"},

@@ -254,7 +254,7 @@ var notPersonal = strings.Fields(`
 	reservation.language reservation.method reservation.order_id reservation.source reservation.state reservation_move.moved_by
 	room.grade room.machine sensor_reading.location session.token webhook_event.order_id webhook_event.status
 	webhook_event.transmission_id
-	branch.refund_policy branch.compensation reservation.refund_policy refund_request.key refund_request.body_hash
+	branch.refund_policy branch.compensation reservation.refund_policy refund_request.key
 	legal_entity.code legal_entity.facts legal_entity.client_key legal_entity.widget_key legal_entity.api_key branch.legal_entity reservation.legal_entity
 	reconciliation_difference.key_set company.profile company.logo company.logo_type legal_text.version legal_text.terms_ko legal_text.terms_en legal_text.privacy_ko legal_text.privacy_en legal_text.created_by
 	cash_receipt.type cash_receipt.state cash_receipt.receipt_key cash_receipt.issue_number cash_receipt.error_code
@@ -350,6 +350,7 @@ func TestErasureLeavesNothing(t *testing.T) {
 		}
 	}
 	for _, statement := range []string{
+		`insert into refund_request (reservation_id, key, body_hash, refund_id, amount, balance) select reservation_id, 'k', 'secret', id, 18000, 0 from refund`,
 		`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, quarantine_of, reason)
 		 select branch_id, room_id, 'RELEASED', 'ADMIN', start_at, end_at, occupied, id, '박지울 님이 다녀감' from reservation where state = 'CANCELED'`,
 		`insert into message (template, to_mobile, variables, state) values ('login-code', '+82 (0)10-8888-0001', 'secret', 'SENT')`,

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -311,6 +312,9 @@ func (c *change) returnRest(p toss.Payment) error {
 	return c.settleAt(c.now)
 }
 
+// requestPurpose is the purpose of the MACs of requests for refunds.
+const requestPurpose = "refund-request"
+
 // repeated returns the recorded answer to an earlier request with the same key, or ErrKeyReused if its body was another one.
 func (c *change) repeated(key string, body any) (known bool, result RefundResult, err error) {
 	if key == "" {
@@ -323,8 +327,8 @@ func (c *change) repeated(key string, body any) (known bool, result RefundResult
 	if err != nil {
 		return false, result, err
 	}
-	hash, err := bodyHash(body)
-	if err == nil && !bytes.Equal(hash, r.BodyHash) {
+	hashes, err := c.bodyHashes(body)
+	if err == nil && !slices.ContainsFunc(hashes, func(hash []byte) bool { return bytes.Equal(hash, r.BodyHash) }) {
 		err = ErrKeyReused
 	}
 	if err != nil {
@@ -339,21 +343,23 @@ func (c *change) noteRequest(key string, body any, result RefundResult) error {
 	if key == "" {
 		return nil
 	}
-	hash, err := bodyHash(body)
+	hashes, err := c.bodyHashes(body)
 	if err != nil {
 		return err
 	}
 	return postgres.NoteRefundRequest(c.ctx, c.tx, postgres.RefundRequest{
-		Reservation: c.r().ID, Key: key, BodyHash: hash, Refund: result.ID, Amount: result.Amount, Balance: result.Balance,
+		Reservation: c.r().ID, Key: key, BodyHash: hashes[0], Refund: result.ID, Amount: result.Amount, Balance: result.Balance,
 	})
 }
 
-// bodyHash identifies a request. Its type is included, so that requests of different kinds differ.
-func bodyHash(body any) ([]byte, error) {
+// bodyHashes returns what may be stored for a request, that under the sealing key first. The last one is of the release before. The others are
+// MACs, because the account of the guest could be found by trying all candidates. The type of the request is included, so that
+// requests of different kinds differ.
+func (c *change) bodyHashes(body any) ([][]byte, error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return nil, fmt.Errorf("hash of a request: %w", err)
 	}
 	hash := sha256.Sum256(fmt.Appendf(nil, "%T %s", body, encoded))
-	return hash[:], nil
+	return append(c.Keys.MACs(requestPurpose, string(hash[:])), hash[:]), nil
 }

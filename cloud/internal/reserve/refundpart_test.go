@@ -2,6 +2,7 @@ package reserve_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -102,6 +103,13 @@ func TestPartRefundWithALostAnswerIsMadeOnce(t *testing.T) {
 		s.refundsDone(t, id)
 		if got, err := s.Replica(t).RefundPart(s.ctx, request); err != nil || got.Balance != order.Amount-1500 {
 			t.Errorf("%v: repeated: %+v, %v", fault, got, err)
+		}
+		body, err := json.Marshal(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := s.count(t, `select count(*) from refund_request where body_hash = sha256(convert_to($1, 'UTF8'))`, "reserve.PartRequest "+string(body)); n != 0 {
+			t.Errorf("%v: a copy of the database shows the account to those who try all candidates", fault)
 		}
 		request.Amount++
 		if _, err := s.Replica(t).RefundPart(s.ctx, request); !errors.Is(err, reserve.ErrKeyReused) {
