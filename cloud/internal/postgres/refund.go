@@ -207,11 +207,11 @@ func AwaitApproval(ctx context.Context, tx pgx.Tx, id int64, by string, outside 
 	return err
 }
 
-// NameCorrectors returns the actors who have corrected the name of a reservation's guest.
-func NameCorrectors(ctx context.Context, tx pgx.Tx, id booking.ReservationID) ([]string, error) {
+// ContactCorrectors returns the actors who have corrected one of the fields of a reservation's contact, the last one first.
+func ContactCorrectors(ctx context.Context, tx pgx.Tx, id booking.ReservationID, fields ...string) ([]string, error) {
 	rows, err := tx.Query(ctx, `
-		select distinct actor from audit where target = $1 and action = 'reservation.contact' and detail -> 'changed' ? 'name'`,
-		strconv.FormatInt(int64(id), 10))
+		select actor from audit where target = $1 and action = 'reservation.contact' and detail -> 'changed' ?| $2::text[]
+		group by actor order by max(id) desc`, strconv.FormatInt(int64(id), 10), fields)
 	if err != nil {
 		return nil, err
 	}

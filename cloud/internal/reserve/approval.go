@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -34,7 +35,7 @@ func (c *change) approval(to *toss.RefundAccount, by string) (bool, error) {
 	case plainName(c.Payment.Account.Holder):
 		return false, nil
 	case plainName(c.r().Name):
-		correctors, err := postgres.NameCorrectors(c.ctx, c.tx, cmp.Or(c.r().Extends, c.r().ID))
+		correctors, err := c.correctors("name")
 		if err != nil {
 			return false, err
 		}
@@ -46,6 +47,24 @@ func (c *change) approval(to *toss.RefundAccount, by string) (bool, error) {
 		return false, nil
 	}
 	return true, nil
+}
+
+// correctors returns the actors who have corrected one of the fields of the stay's contact, the last one first.
+func (c *change) correctors(fields ...string) ([]string, error) {
+	return postgres.ContactCorrectors(c.ctx, c.tx, cmp.Or(c.r().Extends, c.r().ID), fields...)
+}
+
+// responsible returns the administrator who answers for a refund account: by, or for an account of the guest the last administrator
+// who has given the stay another phone number or e-mail address, at which the login code and the refund link arrive. Empty: none has.
+func (c *change) responsible(by string) (string, error) {
+	if byStaff(by) {
+		return by, nil
+	}
+	correctors, err := c.correctors("mobileNum", "email")
+	if i := slices.IndexFunc(correctors, byStaff); err == nil && i >= 0 {
+		return correctors[i], nil
+	}
+	return "", err
 }
 
 // samePerson reports whether two actors are one administrator. A token acts for the administrator who created it and knows it, also
@@ -92,16 +111,20 @@ func lastDigits(number string) string {
 // noteAccount records the masked account of a refund. If the account needs approval, the refund is not sent and waits is
 // true.
 func (c *change) noteAccount(refund int64, to *toss.RefundAccount, by string) (waits bool, err error) {
-	if to == nil || !byStaff(by) {
+	if to == nil {
 		return false, nil
+	}
+	responsible, err := c.responsible(by)
+	if err != nil || responsible == "" {
+		return false, err
 	}
 	if err := postgres.NoteRefundAccount(c.ctx, c.tx, refund, masked(to)); err != nil {
 		return false, err
 	}
-	if needed, err := c.approval(to, by); err != nil || !needed {
+	if needed, err := c.approval(to, responsible); err != nil || !needed {
 		return false, err
 	}
-	return true, c.awaitApproval(refund, by, money.ApprovalRequired)
+	return true, c.awaitApproval(refund, responsible, money.ApprovalRequired)
 }
 
 // byStaff reports whether an actor is an administrator or a token, neither the guest nor the service.

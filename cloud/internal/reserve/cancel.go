@@ -62,6 +62,11 @@ func (s *Service) Cancel(ctx context.Context, req CancelRequest) error {
 			return ErrRefundChanged
 		}
 		return err
+	}, func(c *change, refund *money.Refund) (waits bool, err error) {
+		if c.r().State != booking.Done {
+			return false, nil // the account is that of an earlier request
+		}
+		return c.noteCancelAccount(refund, cancellation{by: "customer", account: req.Account})
 	})
 }
 

@@ -219,6 +219,16 @@ func (c *change) refundReplaced() error {
 	if old.State == booking.Done && old.Method == booking.VirtualAccount && account == nil {
 		return c.on(old).endWithoutAccount(by)
 	}
-	_, err = c.on(old).cancel(cancellation{by: by, reason: "예약 변경", account: account, soon: true, forced: true})
+	intent := cancellation{by: by, reason: "예약 변경", account: account, soon: true, forced: true}
+	replaced := c.on(old)
+	refunding, err := replaced.cancel(intent)
+	if err != nil || !refunding {
+		return err
+	}
+	refund, err := currentRefund(c.ctx, c.tx, old.ID)
+	if err != nil {
+		return err
+	}
+	_, err = replaced.noteCancelAccount(refund, intent)
 	return err
 }

@@ -93,7 +93,10 @@ func (s *Service) EnterRefundAccount(ctx context.Context, token string, to toss.
 	if err != nil {
 		return err
 	}
-	var refund money.Refund
+	var (
+		refund money.Refund
+		waits  bool // an administrator has to approve the account
+	)
 	err = s.locked(ctx, link.Reservation, func(c *change) error {
 		_, err := postgres.RefundLinkOf(c.ctx, c.tx, linkHash(token), c.now)
 		if errors.Is(err, postgres.ErrNoRefund) {
@@ -122,9 +125,16 @@ func (s *Service) EnterRefundAccount(ctx context.Context, token string, to toss.
 		if err := c.settleAt(c.now.Add(watchdogDelay)); err != nil {
 			return err
 		}
-		return c.entry("cancel.retried", refund.Amount, "", map[string]any{"by": "customer"})
+		if err := c.entry("cancel.retried", refund.Amount, "", map[string]any{"by": "customer"}); err != nil {
+			return err
+		}
+		if c.Payment, err = postgres.PaymentOf(c.ctx, c.tx, link.Reservation); err != nil {
+			return err
+		}
+		waits, err = c.noteAccount(refund.ID, &to, "customer")
+		return err
 	})
-	if err != nil {
+	if err != nil || waits {
 		return err
 	}
 	if err := s.runRefund(ctx, refund); !errors.Is(err, ErrPaymentPending) {

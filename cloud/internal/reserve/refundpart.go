@@ -267,8 +267,13 @@ func (c *change) payPartAndRest(part money.Refund, intent cancellation) error {
 	if to == nil || !part.AtBank() {
 		return nil
 	}
-	if part.State == money.RefundPending && byStaff(intent.by) {
-		if needed, err := c.approval(to, intent.by); err != nil || needed {
+	if part.State == money.RefundPending {
+		responsible, err := c.responsible(intent.by)
+		needed := false
+		if err == nil && responsible != "" {
+			needed, err = c.approval(to, responsible)
+		}
+		if err != nil || needed {
 			return err // another administrator cannot approve it yet
 		}
 	}

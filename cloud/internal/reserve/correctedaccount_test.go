@@ -1,0 +1,104 @@
+package reserve_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+)
+
+var frontDesk = account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "desk", Role: account.FrontDesk, Branches: []string{"gangnam"}}
+
+// correctedTo lets the front desk give a stay another phone number.
+func (s *shop) correctedTo(t *testing.T, id int64, mobile string) {
+	t.Helper()
+	err := s.Replica(t).CorrectContact(s.ctx, reserve.ContactCorrection{ID: booking.ReservationID(id), Mobile: &mobile, Reason: "오타", By: frontDesk})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAccountAfterCorrectedContact: an administrator who has given a stay another phone number receives the login code and the refund link
+// there. An account that is entered with them waits for another administrator, unless its holder is the guest.
+func TestAccountAfterCorrectedContact(t *testing.T) {
+	t.Parallel()
+	const mobile = "010-9999-8888"
+	foreign := map[string]any{"refundReceiveAccountBank": "20", "refundReceiveAccountNumber": "1002999999999", "refundReceiveAccountHolderName": "직원본인"}
+	with := func(body, account map[string]any) map[string]any {
+		for name, value := range account {
+			body[name] = value
+		}
+		return body
+	}
+	for name, enter := range map[string]func(*testing.T, *shop) (id int64){
+		"cancellation": func(t *testing.T, s *shop) int64 {
+			g := s.guest(t, sandbox.MethodVirtualAccount)
+			s.correctedTo(t, g.id, mobile)
+			if err := g.Login(s.ctx, mobile); err != nil {
+				t.Fatal(err)
+			}
+			s.answer(t, g.Buyer, "/payment/cancel", with(cancelBody(g.id), foreign), 200, "")
+			return g.id
+		},
+		"exchange": func(t *testing.T, s *shop) int64 {
+			g := s.guest(t, sandbox.MethodVirtualAccount)
+			s.correctedTo(t, g.id, mobile)
+			if err := g.Login(s.ctx, mobile); err != nil {
+				t.Fatal(err)
+			}
+			start, other := g.wish.Start.Add(24*time.Hour), g.wish.Room%6+1
+			s.answer(t, g.Buyer, g.exchangePath(), with(g.exchange(other, start, start.Add(time.Hour)), foreign), 200, "")
+			s.payHeld(t, g, moneytest.Prices[other])
+			return g.id
+		},
+		"link": func(t *testing.T, s *shop) int64 {
+			_, id := s.stuckTransfer(t)
+			s.correctedTo(t, id, mobile)
+			body := map[string]string{"refundBankCode": "20", "refundAccount": "1002999999999", "refundHolder": "직원본인"}
+			reply, err := s.buyer().Post(s.ctx, "/v2/refund-accounts/"+s.refundToken(t, id), body)
+			if err != nil || reply.HTTP != http.StatusOK {
+				t.Fatalf("%v %s", err, reply.Raw)
+			}
+			return id
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			id := enter(t, s)
+			if n := s.count(t, `select count(*) from refund where reservation_id = $1 and state = 'FAILED' and account_by = 'admin:desk'`, id); n != 1 {
+				t.Fatalf("%d refunds wait for an administrator, want 1", n)
+			}
+			replica, reservation := s.Replica(t), booking.ReservationID(id)
+			if err := replica.ApproveRefund(s.ctx, reservation, frontDesk); !errors.Is(err, reserve.ErrSameAdministrator) {
+				t.Errorf("approved by the administrator who corrected the number: %v", err)
+			}
+			if err := replica.ApproveRefund(s.ctx, reservation, hq); err != nil {
+				t.Fatal(err)
+			}
+			s.refundsDone(t, id)
+		})
+	}
+	t.Run("own account", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		g := s.guest(t, sandbox.MethodVirtualAccount)
+		s.correctedTo(t, g.id, mobile)
+		if err := g.Login(s.ctx, mobile); err != nil {
+			t.Fatal(err)
+		}
+		var depositor string
+		if err := s.DB.Pool.QueryRow(s.ctx, `select account_holder from payment where reservation_id = $1`, g.id).Scan(&depositor); err != nil {
+			t.Fatal(err)
+		}
+		own := map[string]any{"refundReceiveAccountBank": "20", "refundReceiveAccountNumber": "1002123456789", "refundReceiveAccountHolderName": depositor}
+		s.answer(t, g.Buyer, "/payment/cancel", with(cancelBody(g.id), own), 200, "")
+		s.refundsDone(t, g.id)
+	})
+}
