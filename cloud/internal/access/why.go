@@ -68,6 +68,8 @@ type Diagnosis struct {
 	Kind   string         // of the door: Front, Room
 	RoomNo int
 	Window booking.Interval // in which doors open
+
+	offline bool // a press does not reach the door
 }
 
 // failureAge is the age after which a failed press no longer explains a closed door.
@@ -133,7 +135,7 @@ func (s *Service) diagnose(ctx context.Context, branch, kind string, wait time.D
 // otherwise it lies with the key or its reservation. wait is the time until the key may press again.
 func judge(f postgres.KeyFacts, branch string, online bool, wait time.Duration, now time.Time) Diagnosis {
 	from, to := booking.Reservation{Interval: f.Interval}.UnlockWindow()
-	d := Diagnosis{Window: booking.Interval{Start: from, End: to}}
+	d := Diagnosis{Window: booking.Interval{Start: from, End: to}, offline: !online}
 	because := func(code Reason, since, until time.Time, next ...Step) Diagnosis {
 		d.Code, d.Since, d.Until, d.Next = code, since, until, next
 		return d
@@ -182,7 +184,7 @@ func judgeDoor(f postgres.KeyFacts, online bool, wait time.Duration, now time.Ti
 	switch {
 	case wait > 0:
 		return because(RateLimited, time.Time{}, now.Add(wait), Step{Wait, now.Add(wait)})
-	case f.LockedUntil.After(now): // a press still opens the door, which the sentence says
+	case f.LockedUntil.After(now): // a press still opens the door of a branch that is online, which the sentence says
 		return because(LockedOut, f.LockedAt, f.LockedUntil, Step{Wait, f.LockedUntil}, Step{Action: Call})
 	case !online:
 		return because(BranchOffline, time.Time{}, to, next...)

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,14 +27,34 @@ var whyTexts = map[Reason][2]string{
 	Openable:      {"지금 {door}을 열 수 있어요.", "You can open {door} now."},
 }
 
+// The sentences name no way that does not exist: the button at a branch that is offline, and a keypad at a door without one.
+var (
+	lockedOutOffline = [2]string{"{door} 도어록에 틀린 번호가 여러 번 눌려서 {until}까지 번호를 받지 않고, 지금 지점 연결도 끊겨 있어요. 그 뒤에 번호를 다시 눌러 주세요. 급하면 전화해 주세요.", "The keypad at {door} takes no number until {until}, because several wrong ones were entered, and the branch is offline. Enter the number after that, or call us."}
+	offlineNoKeypad  = [2]string{"지금 지점 연결이 끊겨 있어서 {door}을 열 수 없어요. 전화해 주세요.", "The branch is offline, so {door} does not open now. Please call us."}
+	failedNoKeypad   = [2]string{"방금 {door}이 열리지 않은 것을 확인했어요. 다시 눌러 보고, 안 되면 전화해 주세요.", "We have seen that {door} did not open. Press again; if it stays locked, call us."}
+)
+
+func (d Diagnosis) texts() [2]string {
+	keypad := slices.ContainsFunc(d.Next, func(s Step) bool { return s.Action == UseCode || s.Action == UsePIN })
+	switch {
+	case d.Code == LockedOut && d.offline:
+		return lockedOutOffline
+	case d.Code == BranchOffline && !keypad:
+		return offlineNoKeypad
+	case d.Code == DoorFailed && !keypad:
+		return failedNoKeypad
+	}
+	return whyTexts[d.Code]
+}
+
 // Message returns the sentence of the diagnosis in a language: ko or en. Times are local to the branch.
 func (d Diagnosis) Message(language string) string {
-	text, door, day := whyTexts[d.Code][0], "현관문", "1월 2일"
+	text, door, day := d.texts()[0], "현관문", "1월 2일"
 	if d.Kind == Room {
 		door = strconv.Itoa(d.RoomNo) + "번 룸 문"
 	}
 	if language == "en" {
-		text, door, day = whyTexts[d.Code][1], "the entrance", "2 January"
+		text, door, day = d.texts()[1], "the entrance", "2 January"
 		if d.Kind == Room {
 			door = "room " + strconv.Itoa(d.RoomNo)
 		}
