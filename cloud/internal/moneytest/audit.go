@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
@@ -94,6 +95,7 @@ func Audit(ctx context.Context, db *pgxpool.Pool, box *sandbox.Sandbox, orphans 
 	a.slots(ctx, db)
 	a.ledger(ctx, db)
 	a.books(ctx, db, list)
+	a.export(ctx, db)
 	a.proof(ctx, db)
 	return errors.Join(a.violations...)
 }
@@ -242,6 +244,37 @@ func (a *auditor) books(ctx context.Context, db *pgxpool.Pool, list []row) {
 		if won != 0 {
 			a.violation("M11: order %s: the entries of %s differ from the provider's by %d won", at.order, at.day, won)
 		}
+	}
+}
+
+// export checks that the payments of each branch, as exported, add up to the entries of their reservations.
+func (a *auditor) export(ctx context.Context, db *pgxpool.Pool) {
+	rows, err := db.Query(ctx, `
+		select b.id, coalesce(sum(e.won) filter (where e.won > 0), 0)::int, coalesce(-sum(e.won) filter (where e.won < 0), 0)::int
+		from branch b left join reservation r on r.branch_id = b.id and r.state in ('DONE', 'WAITING_FOR_DEPOSIT', 'CANCELING', 'CANCELED')
+		left join money_entry e on e.reservation_id = r.id where $1 group by b.id`, true)
+	if err != nil {
+		a.violation("M11: %w", err)
+		return
+	}
+	type sums struct {
+		Branch       booking.BranchID
+		Paid, Return int
+	}
+	branches, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sums])
+	always := booking.Interval{Start: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), End: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
+	for _, want := range branches {
+		got := sums{Branch: want.Branch}
+		err = errors.Join(err, postgres.EachPaid(ctx, db, want.Branch, always, func(p postgres.PaidReservation) error {
+			got.Paid, got.Return = got.Paid+p.Received, got.Return+p.Returned
+			return nil
+		}))
+		if got != want {
+			a.violation("M11: the exported payments of branch %d are %d won in and %d out, the entries %d and %d", want.Branch, got.Paid, got.Return, want.Paid, want.Return)
+		}
+	}
+	if err != nil {
+		a.violation("M11: %w", err)
 	}
 }
 

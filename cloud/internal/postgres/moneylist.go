@@ -19,11 +19,25 @@ const wherePaid = `
 		where r.branch_id = $1 and coalesce(r.paid_at, r.created_at) >= $2 and coalesce(r.paid_at, r.created_at) < $3
 		  and r.method is not null and r.method <> '관리자' and r.state in ('DONE', 'WAITING_FOR_DEPOSIT', 'CANCELING', 'CANCELED') `
 
+// whereLate selects what wherePaid does not: payments that were captured when their reservation had ended. It was never confirmed, so it has
+// no method.
+const whereLate = `
+		where r.branch_id = $1 and coalesce(r.paid_at, r.created_at) >= $2 and coalesce(r.paid_at, r.created_at) < $3
+		  and r.method is null and r.state = 'CANCELED' and r.id in (
+		      select e.reservation_id from money_entry e
+		      where e.branch_id = $1 and e.kind = 'paid' and e.at >= $2 and e.at < $3::timestamptz + interval '1 day') `
+
+// somePaid selects up to a limit of the payments with a condition, in an order.
+func somePaid(condition, order, limit string) string {
+	return `where r.id in ((select r.id from reservation r ` + wherePaid + condition + order + limit + `)
+		union all (select r.id from reservation r ` + whereLate + condition + `)) ` + order + limit
+}
+
 // PaidPage returns payments, newest first, before the one with an id (0: from the newest).
 func PaidPage(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, before booking.ReservationID, limit int) ([]booking.Reservation, error) {
-	return manyReservations(ctx, q, wherePaid+`
-		  and ($4::bigint = 0 or (coalesce(r.paid_at, r.created_at), r.id) < (select coalesce(paid_at, created_at), id from reservation where id = $4))
-		order by coalesce(r.paid_at, r.created_at) desc, r.id desc limit $5`, branch, span.Start, span.End, before, limit)
+	return manyReservations(ctx, q, somePaid(`
+		  and ($4::bigint = 0 or (coalesce(r.paid_at, r.created_at), r.id) < (select coalesce(paid_at, created_at), id from reservation where id = $4))`,
+		` order by coalesce(r.paid_at, r.created_at) desc, r.id desc`, ` limit $5`), branch, span.Start, span.End, before, limit)
 }
 
 // PaidReservation is a payment with the money that came in and went out.
@@ -40,8 +54,8 @@ const paidAtOnce = 1000
 func EachPaid(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, do func(PaidReservation) error) error {
 	after := booking.Reservation{CreatedAt: span.Start}
 	for {
-		page, err := manyReservations(ctx, q, wherePaid+`and (coalesce(r.paid_at, r.created_at), r.id) > ($4, $5)
-			order by coalesce(r.paid_at, r.created_at), r.id limit $6`,
+		page, err := manyReservations(ctx, q, somePaid(`and (coalesce(r.paid_at, r.created_at), r.id) > ($4, $5)`,
+			` order by coalesce(r.paid_at, r.created_at), r.id`, ` limit $6`),
 			branch, span.Start, span.End, cmp.Or(after.PaidAt, after.CreatedAt), after.ID, paidAtOnce)
 		if err != nil || len(page) == 0 {
 			return err
@@ -111,9 +125,9 @@ type PaidSum struct {
 func PaidSums(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, zone string) ([]PaidSum, error) {
 	rows, err := q.Query(ctx, `
 		select to_char(day, 'YYYY-MM-DD'), method, state, number, amount from (
-			select (coalesce(r.paid_at, r.created_at) at time zone $4)::date as day, r.method, r.state, count(*) as number, sum(r.amount) as amount
-			from reservation r `+wherePaid+`
-			  and (r.state = 'WAITING_FOR_DEPOSIT' or r.paid_at is not null or exists (select from money_entry e where e.reservation_id = r.id and e.kind = 'paid'))
+			select (coalesce(r.paid_at, r.created_at) at time zone $4)::date as day, coalesce(r.method, '') as method, r.state, count(*) as number, sum(r.amount) as amount
+			from (select * from reservation r `+wherePaid+` union all select * from reservation r `+whereLate+`) r
+			where (r.state = 'WAITING_FOR_DEPOSIT' or r.paid_at is not null or exists (select from money_entry e where e.reservation_id = r.id and e.kind = 'paid'))
 			group by 1, 2, 3
 		) sums order by 1, 2, 3`, branch, span.Start, span.End, zone)
 	if err != nil {
