@@ -258,7 +258,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"showSettings":          {console + "settings", nil, success, true},
 		"addBranch":             {"/v2/admin/branches", "{}", missingField("지점", "branch"), false},
 		"closeBranches":         {"/v2/admin/closures", map[string]any{"branches": []string{"gangnam"}, "rule": map[string]any{"yearly": "02-29"}, "reason": "a", "preview": true}, success, true},
-		"changeSettings":        {console + "settings", "{}", reply{400, "IllegalArguemntError", "예약 가능 기간(bookingHorizonDays) 값은 1에서 366 사이여야 합니다."}, true},
+		"changeSettings":        {console + "settings", "{}", reply{400, "IllegalArguemntError", "한글 이름(nameKo) 값은 필수입니다."}, true},
 		"listPayments":          {console + "payments?yearMonth=2026-11", nil, success, true},
 		"paymentFile":           {console + "payments.csv?yearMonth=2026", nil, reply{400, "IllegalArguemntError", "조회 월(yearMonth) 값의 형식이 올바르지 않습니다."}, true},
 		"deleteRoom":            {console + "rooms/99", nil, noRoom, true},
