@@ -141,11 +141,28 @@ func (s *Service) verifyAdministrator(ctx context.Context, loginID, password str
 		return Principal{}, ErrWrongPassword
 	}
 	if outdated {
-		if err := postgres.ReplaceHash(ctx, s.DB.Pool, loginID, hash, HashPassword(password)); err != nil {
+		replaced := HashPassword(password)
+		if err := postgres.ReplaceHash(ctx, s.DB.Pool, loginID, hash, replaced); err != nil {
 			return Principal{}, err
 		}
+		hash = replaced
 	}
-	return s.principal(a), nil
+	p := s.principal(a)
+	p.PasswordHash = hash
+	return p, nil
+}
+
+// CheckStarted returns ErrWrongPassword if the password of a login was changed, or the account disabled, while its session was started:
+// the change ended the sessions that it saw, and waits for the lock of the row or has committed.
+func (s *Service) CheckStarted(ctx context.Context, p Principal) error {
+	if p.PasswordHash == "" {
+		return nil
+	}
+	valid, err := postgres.HasPasswordHash(ctx, s.DB.Pool, p.AdminLoginID, p.PasswordHash)
+	if err == nil && !valid {
+		err = ErrWrongPassword
+	}
+	return err
 }
 
 // Administrator returns an administrator's current rights, or [booking.ErrNoAdministrator] if the account is deleted

@@ -88,6 +88,15 @@ func SetPasswordHash(ctx context.Context, q Querier, loginID, hash string, demo 
 		loginID, hash, demo))
 }
 
+// HasPasswordHash reports whether an administrator who is not disabled has a password's hash. It waits for a change in progress.
+func HasPasswordHash(ctx context.Context, q Querier, loginID, hash string) (has bool, err error) {
+	err = q.QueryRow(ctx, `select password_hash = $2 and disabled_at is null from administrator where login_id = $1 for share`, loginID, hash).Scan(&has)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	return has, err
+}
+
 // ReplaceHash replaces a password's hash unless the password has changed in the meantime.
 func ReplaceHash(ctx context.Context, q Querier, loginID, old, hash string) error {
 	_, err := q.Exec(ctx, `

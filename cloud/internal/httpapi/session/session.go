@@ -116,6 +116,9 @@ func (m *Manager) Start(w http.ResponseWriter, r *http.Request, p account.Princi
 	if err != nil {
 		return err
 	}
+	if err := m.Account.CheckStarted(ctx, p); err != nil {
+		return errors.Join(err, m.sessions.Destroy(ctx))
+	}
 	m.SetCookie(w, cookie, token, ttl)
 	return nil
 }
