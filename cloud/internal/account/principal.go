@@ -89,6 +89,11 @@ func (p Principal) SeesContacts() bool {
 	return p.Administrator() && p.Role != Accountant && p.Role != Cleaner
 }
 
+// MayWatch reports whether p may follow the live events of the console.
+func (p Principal) MayWatch() bool {
+	return p.Administrator() && !p.NeedsSecondFactor && p.Role != Cleaner
+}
+
 // Token reports whether p is the bearer of a token.
 func (p Principal) Token() bool { return p.Scopes != nil }
 

@@ -96,7 +96,7 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 				return nil
 			}
 		case <-ping.C:
-			if viewer, err = c.Sessions.Recheck(r); err != nil || !viewer.Administrator() || code != "" && !viewer.Reaches(code) {
+			if viewer, err = c.Sessions.Recheck(r); err != nil || !viewer.MayWatch() || code != "" && !viewer.Reaches(code) {
 				sendClose(conn, websocket.ClosePolicyViolation)
 				return nil
 			}

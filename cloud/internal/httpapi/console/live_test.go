@@ -76,3 +76,29 @@ func TestOpenConnectionLosesBranches(t *testing.T) {
 		}
 	}
 }
+
+// An open connection ends once its administrator has a role without the console's screens.
+func TestOpenConnectionEndsWithTheRole(t *testing.T) {
+	console.SetPingInterval(200 * time.Millisecond)
+	s := servicetest.Start(t)
+	s.Admin(t, "hq", "hq-demo").Post("/v2/admin/administrators",
+		map[string]any{"id": "moved", "password": "from desk to broom", "role": "front-desk", "branches": []string{"gangnam"}}).OK(t)
+	moved := s.Admin(t, "moved", "from desk to broom")
+	dialer := websocket.Dialer{Jar: moved.HTTP.Jar}
+	conn, answer, err := dialer.DialContext(t.Context(), strings.Replace(s.URL, "http", "ws", 1)+"/v2/admin/live?branch=gangnam&date=2036-11-25", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	defer conn.Close()
+	if err := (&account.Service{DB: s.DB}).ChangeRights(t.Context(), "moved", account.Cleaner, []string{"gangnam"}, "test"); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(15 * time.Second))
+	for err == nil {
+		_, _, err = conn.ReadMessage()
+	}
+	if !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
+		t.Errorf("got %v, want the end of the connection", err)
+	}
+}
