@@ -265,6 +265,21 @@ func TestContactIsCorrected(t *testing.T) {
 	}
 }
 
+// TestCorrectedAddressReceivesTheKey: if only the address is corrected, the new key is sent there and to the phone number.
+func TestCorrectedAddressReceivesTheKey(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	c := newCast(t, s)
+	id, _ := c.running(t)
+	c.Manager.Patch("/v2/admin/reservations/"+id+"/contact", map[string]any{"email": "corrected@mail.example", "reason": "주소를 잘못 적음"}).OK(t)
+	fresh := ownerKey(t, s, id)
+	for _, to := range []string{"corrected@mail.example", "01012345678"} {
+		awaitMessage(t, s, to, func(m sandbox.Message) bool {
+			return m.Template == "key-changed" && m.Variables["doorlockKey"] == fresh
+		})
+	}
+}
+
 // TestWhy checks the answer's shape, language and rights; access.TestWhy checks all reasons.
 func TestWhy(t *testing.T) {
 	t.Parallel()

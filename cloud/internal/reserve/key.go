@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -97,7 +98,7 @@ func (s *Service) RotateKey(ctx context.Context, id booking.ReservationID, reaso
 			return ErrNoKey
 		}
 		sent = c.r().Mobile != "" || c.r().Email != ""
-		if err := c.rotate(postgres.KeyRotated, by.Actor()); err != nil {
+		if err := c.rotate(postgres.KeyRotated, by.Actor(), false); err != nil {
 			return err
 		}
 		return c.audited(by, "reservation.key-rotate", map[string]any{"reason": reason})
@@ -105,8 +106,9 @@ func (s *Service) RotateKey(ctx context.Context, id booking.ReservationID, reaso
 	return sent, err
 }
 
-// rotate gives the guest a new key and sends it to the contact, if there is one. While keys are blocked, the new one is, too.
-func (c *change) rotate(reason, actor string) error {
+// rotate gives the guest a new key and sends it to the contact, if there is one; with mail, to the address as well as to the phone
+// number. While keys are blocked, the new one is, too.
+func (c *change) rotate(reason, actor string, mail bool) error {
 	key := c.newKey()
 	if err := postgres.PutOwnerKey(c.ctx, c.tx, c.r().ID, key, reason, actor); err != nil {
 		return err
@@ -120,6 +122,13 @@ func (c *change) rotate(reason, actor string) error {
 		return nil
 	}
 	r.Interval = r.Stay() // the key opens doors during its extensions, too
+	if mail && r.Mobile != "" && r.Email != "" {
+		byMail := r
+		byMail.Mobile = ""
+		if err := c.notifyGuest(byMail, notify.KeyChanged, nil); err != nil {
+			return err
+		}
+	}
 	return c.notifyGuest(r, notify.KeyChanged, nil)
 }
 
@@ -166,7 +175,8 @@ func (c *change) correctContact(req ContactCorrection, actor string) error {
 		return err
 	}
 	if c.r().State == booking.Done {
-		if err := c.rotate(postgres.KeyCorrected, actor); err != nil {
+		mail := slices.Contains(changed, "email") && !slices.Contains(changed, "mobileNum") // the new contact is the address
+		if err := c.rotate(postgres.KeyCorrected, actor, mail); err != nil {
 			return err
 		}
 	}
