@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/alert"
@@ -143,7 +144,7 @@ func (o occupancy) sorted() []OccupancyRow {
 	return list
 }
 
-// SumOccupancy adds reports of several branches by key.
+// SumOccupancy adds reports of several branches by key. The keys of rooms are branch/number, and their numbers are in numeric order.
 func SumOccupancy(reports ...[]OccupancyRow) []OccupancyRow {
 	rows := map[string]*OccupancyRow{}
 	var order []string
@@ -159,7 +160,11 @@ func SumOccupancy(reports ...[]OccupancyRow) []OccupancyRow {
 			row.Amount += r.Amount
 		}
 	}
-	slices.Sort(order)
+	slices.SortFunc(order, func(a, b string) int {
+		a, aNo, _ := strings.Cut(a, "/")
+		b, bNo, _ := strings.Cut(b, "/")
+		return cmp.Or(cmp.Compare(a, b), cmp.Compare(len(aNo), len(bNo)), cmp.Compare(aNo, bNo))
+	})
 	list := make([]OccupancyRow, 0, len(order))
 	for _, key := range order {
 		list = append(list, *rows[key])
