@@ -148,17 +148,17 @@ func (s *Service) verifyAdministrator(ctx context.Context, loginID, password str
 		hash = replaced
 	}
 	p := s.principal(a)
-	p.PasswordHash = hash
+	p.passwordHash = hash
 	return p, nil
 }
 
 // CheckStarted returns ErrWrongPassword if the password of a login was changed, or the account disabled, while its session was started:
 // the change ended the sessions that it saw, and waits for the lock of the row or has committed.
 func (s *Service) CheckStarted(ctx context.Context, p Principal) error {
-	if p.PasswordHash == "" {
+	if p.passwordHash == "" {
 		return nil
 	}
-	valid, err := postgres.HasPasswordHash(ctx, s.DB.Pool, p.AdminLoginID, p.PasswordHash)
+	valid, err := postgres.HasPasswordHash(ctx, s.DB.Pool, p.AdminLoginID, p.passwordHash)
 	if err == nil && !valid {
 		err = ErrWrongPassword
 	}

@@ -46,8 +46,8 @@ type Principal struct {
 	// NeedsSecondFactor means that the policy requires a second factor that the administrator has not set up: only the
 	// endpoints of the own account are available until then.
 	NeedsSecondFactor bool
-	// PasswordHash is the one that the password of this login matched; otherwise empty.
-	PasswordHash string
+	// passwordHash is the one that the password of this login matched; otherwise empty.
+	passwordHash string
 	// Passkey means that the administrator has just logged in with a passkey.
 	Passkey bool
 

@@ -101,8 +101,8 @@ func StillDue(ctx context.Context, q Querier, m booking.Message, kinds MessageKi
 	case m.Attempt > 1 && slices.Contains(kinds.WithKey, m.Template):
 		err = q.QueryRow(ctx, `
 			select exists (select from reservation r where r.id = $1 and r.state <> 'CANCELED' and `+stayEnd+` > $4)
-			   and not exists (select from message n where n.reservation_id = $1 and n.id > $2 and n.template = any($3))`,
-			m.Reservation, m.ID, kinds.Replacing, now).Scan(&due)
+			   and not exists (select from message n where n.reservation_id = $1 and n.id > $2 and n.created_at <> $5 and n.template = any($3))`,
+			m.Reservation, m.ID, kinds.Replacing, now, m.CreatedAt).Scan(&due) // one transaction may send the same to number and address
 	default:
 		due = true
 	}

@@ -150,6 +150,9 @@ func TestOvertakenMessages(t *testing.T) {
 			t.Parallel()
 			s := open(t)
 			mobile := c.overtake(t, s)
+			s.eventually(t, "no attempt began before that event", func() bool {
+				return s.count(t, `select count(*) from message where state = 'SENDING' and $1`, true) == 0
+			})
 			s.Sandbox.ClearFaults()
 			s.noneWaits(t)
 			got := slices.DeleteFunc(s.messages(mobile), func(m string) bool { return slices.Contains(c.others, m) })
@@ -180,6 +183,30 @@ func (s *shop) noneWaits(t *testing.T) {
 	s.eventually(t, "no message waits", func() bool {
 		return s.count(t, `select count(*) from message where state in ('QUEUED', 'SENDING') and $1`, true) == 0
 	})
+}
+
+// TestKeyForNumberAndAddressIsRetried: both messages of a corrected address are sent, although one was created after the other.
+func TestKeyForNumberAndAddressIsRetried(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	g := s.guest(t, sandbox.MethodCard)
+	s.noneWaits(t)
+	s.messagesFail(t)
+	address := "corrected@mail.example"
+	err := s.Replica(t).CorrectContact(s.ctx, reserve.ContactCorrection{ID: booking.ReservationID(g.id), Email: &address, Reason: "오타", By: hq})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(t, "both messages wait", func() bool {
+		return s.count(t, `select count(*) from message where state = 'QUEUED' and attempt > 0 and template = $1`, "key-changed") == 2
+	})
+	s.Sandbox.ClearFaults()
+	s.noneWaits(t)
+	for _, to := range []string{address, g.wish.Mobile} {
+		if got := s.messages(to); !slices.Contains(got, "key-changed") {
+			t.Errorf("messages to %s: %v, want key-changed", to, got)
+		}
+	}
 }
 
 // TestMessagesKeepTheirOrder changes the key twice while the provider is slow: the latest key arrives last.
