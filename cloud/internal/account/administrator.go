@@ -289,6 +289,11 @@ func (s *Service) DisableAdministrator(ctx context.Context, loginID, by string) 
 	})
 }
 
+// endOffers ends the tokens for agents that an administrator has offered: with one, a machine replaces the agent of a branch.
+func endOffers(ctx context.Context, tx pgx.Tx, loginID string, now time.Time) error {
+	return postgres.EndEnrollments(ctx, tx, Principal{LoginType: LoginAdmin, AdminLoginID: loginID}.Actor(), now)
+}
+
 // EnableAdministrator permits a disabled administrator to log in again.
 func (s *Service) EnableAdministrator(ctx context.Context, loginID, by string) error {
 	return s.changeAdministrator(ctx, loginID, "administrator.enable", by, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
@@ -304,7 +309,7 @@ func (s *Service) RemoveAdministrator(ctx context.Context, loginID, by string) e
 	})
 }
 
-// changeAdministrator applies a change, ends the administrator's sessions and writes the audit entry in one
+// changeAdministrator applies a change, ends the administrator's sessions and offers to agents, and writes the audit entry in one
 // transaction.
 func (s *Service) changeAdministrator(ctx context.Context, loginID, action, by string, change func(context.Context, pgx.Tx, time.Time) error) error {
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
@@ -313,6 +318,9 @@ func (s *Service) changeAdministrator(ctx context.Context, loginID, action, by s
 		}
 		ended, err := postgres.EndAdministratorSessions(ctx, tx, loginID)
 		if err != nil {
+			return err
+		}
+		if err := endOffers(ctx, tx, loginID, now); err != nil {
 			return err
 		}
 		return postgres.AppendAudit(ctx, tx, audit.Entry{

@@ -88,11 +88,14 @@ func (s *Service) Tokens(ctx context.Context) ([]postgres.APIToken, error) {
 	return postgres.Tokens(ctx, s.DB.Pool)
 }
 
-// RemoveToken revokes a token, from the next request on every replica on. It returns ErrNoToken.
+// RemoveToken revokes a token, from the next request on every replica on, and what it has offered to agents. It returns ErrNoToken.
 func (s *Service) RemoveToken(ctx context.Context, id int64, by string) error {
-	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		name, err := postgres.DeleteToken(ctx, tx, id)
 		if err != nil {
+			return err
+		}
+		if err := postgres.EndEnrollments(ctx, tx, tokenActor(id, name), now); err != nil {
 			return err
 		}
 		return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: by, Action: "token.remove", Target: tokenActor(id, name)})

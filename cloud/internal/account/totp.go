@@ -144,17 +144,21 @@ func (s *Service) removeSecondStep(ctx context.Context, loginID, by string, pass
 	})
 }
 
-// ChangeRights sets an administrator's role and branches, effective from the next request.
+// ChangeRights sets an administrator's role and branches, effective from the next request. Tokens for agents that the administrator has
+// offered end.
 func (s *Service) ChangeRights(ctx context.Context, loginID string, role Role, branches []string, by string) error {
 	if err := (NewAdministrator{LoginID: loginID, Role: role, Branches: branches}).Check(); err != nil {
 		return err
 	}
-	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		err := keepHeadquarters(ctx, tx, func() error { return postgres.SetRole(ctx, tx, loginID, string(role)) })
 		if err != nil {
 			return err
 		}
 		if err := postgres.SetAdministratorBranches(ctx, tx, loginID, branches); err != nil {
+			return err
+		}
+		if err := endOffers(ctx, tx, loginID, now); err != nil {
 			return err
 		}
 		return postgres.AppendAudit(ctx, tx, audit.Entry{

@@ -49,3 +49,41 @@ func TestEnrollAgent(t *testing.T) {
 		t.Errorf("a long token: %+v", long)
 	}
 }
+
+// TestOfferEndsWithTheRights: a token for an agent is worth nothing once the administrator or the token that has offered it is removed, or
+// has other rights. With it, a machine would replace the agent of the branch.
+func TestOfferEndsWithTheRights(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	hq := s.Admin(t, "hq", "hq-demo")
+	token, header := newToken(t, hq, []string{"doors"}, []string{"gangnam"})
+	body := map[string]any{"id": "leaver", "password": "keys to the house", "role": "manager", "branches": []string{"gangnam"}}
+	hq.Post("/v2/admin/administrators", body).OK(t)
+	path := "/v2/admin/administrators/leaver"
+	const nothing = "nothing"
+	for name, end := range map[string]func(){
+		nothing:    func() {},
+		"rights":   func() { hq.Put(path, map[string]any{"role": "viewer", "branches": []string{"gangnam"}}).OK(t) },
+		"password": func() { hq.Post(path+"/password", map[string]string{"password": "keys to the house"}).OK(t) },
+		"sessions": func() { hq.Delete(path+"/sessions", nil).OK(t) },
+		"token":    func() { hq.Delete("/v2/admin/tokens/"+token, nil).OK(t) },
+	} {
+		var offer struct{ Command string }
+		const offers = "/v2/admin/branches/gangnam/agents"
+		if name == "token" {
+			s.Client(t).Send("POST", offers, map[string]string{"replaces": "agent-gangnam"}, header).Envelope(t).OK(t).Into(t, &offer)
+		} else {
+			hq.Put(path, map[string]any{"role": "manager", "branches": []string{"gangnam"}}).OK(t)
+			s.Admin(t, "leaver", "keys to the house").Post(offers, map[string]string{"replaces": "agent-gangnam"}).OK(t).Into(t, &offer)
+		}
+		_, secret, _ := strings.Cut(offer.Command, " -s -- ")
+		end()
+		want := http.StatusUnauthorized
+		if name == nothing {
+			want = http.StatusOK
+		}
+		if got := s.Client(t).Post("/v2/agent/enroll", map[string]string{"token": secret}); got.HTTP != want {
+			t.Errorf("%s ended: HTTP %d, want %d", name, got.HTTP, want)
+		}
+	}
+}

@@ -153,6 +153,12 @@ func RepeatEnrollment(ctx context.Context, tx pgx.Tx, tokenHash, publicKey, secr
 	return username, e, err
 }
 
+// EndEnrollments ends the tokens for agents that an actor has offered and no machine has used.
+func EndEnrollments(ctx context.Context, tx pgx.Tx, by string, now time.Time) error {
+	_, err := tx.Exec(ctx, `update agent_enrollment set expires_at = $2 where created_by = $1 and used_at is null and expires_at > $2`, by, now)
+	return err
+}
+
 // UseEnrollment spends a token. It returns ErrNoEnrollment.
 func UseEnrollment(ctx context.Context, tx pgx.Tx, tokenHash []byte, now time.Time) (e Enrollment, err error) {
 	err = tx.QueryRow(ctx, `
