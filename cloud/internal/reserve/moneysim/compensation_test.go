@@ -42,11 +42,14 @@ func (o outage) during(at time.Time) bool {
 	return !o.since.IsZero() && !at.Before(o.since) && (o.until.IsZero() || at.Before(o.until))
 }
 
+// before reports whether the door failed at a time that staff have moved the stay away from.
+func (o outage) before(r *row) bool { return o.since.Before(r.Start.Add(-booking.UnlockLead)) }
+
 // stuck models the condition of postgres.StuckDoors for a stay. Refunds that wait for the account of a guest are not modelled, so stays
 // that a deposit has paid are left out.
 func (t *rows) stuck(r *row, now time.Time) bool {
 	c, o := t.compensation, r.outage
-	if !c.On() || r.State != booking.Done || !o.during(now) || slices.ContainsFunc(t.confirmedOf(r), byDeposit) {
+	if !c.On() || r.State != booking.Done || !o.during(now) || o.before(r) || slices.ContainsFunc(t.confirmedOf(r), byDeposit) {
 		return false
 	}
 	if o.kind == "" {
@@ -161,6 +164,27 @@ func (w *world) breakDoor(r *row, rng *rand.Rand) {
 	w.note("the door of %s fails at %v", r.OrderID, r.outage.since.Sub(w.start))
 }
 
+// moveLater models staff who move a stay to a later time of the day after its door has failed: its guest is not there any more.
+func (w *world) moveLater(r *row, rng *rand.Rand) {
+	time.Sleep(time.Until(r.outage.since) + upTo(rng, 10*time.Minute))
+	by := time.Duration(1+rng.IntN(6)) * 30 * time.Minute
+	err := w.process(0, "move "+r.OrderID, func(_ context.Context, t *modelService) error {
+		t.tx("move", func(time.Time) {
+			if r.State != booking.Done || r.refund != nil || len(t.extensions(r.ID)) > 0 {
+				return
+			}
+			r.Start, r.End = r.Start.Add(by), r.End.Add(by)
+			if !t.free(r) {
+				r.Start, r.End = r.Start.Add(-by), r.End.Add(-by)
+				return
+			}
+			w.count("moved after its door failed")
+		})
+		return nil
+	})
+	w.note("%s is moved by %v: %v", r.OrderID, by, err)
+}
+
 // gave records that a compensation returns won of a reservation, and checks that it is due: the time decides, not a sum of the service.
 func (w *world) gave(root, r *row, won int) {
 	now, c, o := time.Now(), w.rows.compensation, root.outage
@@ -168,6 +192,8 @@ func (w *world) gave(root, r *row, won int) {
 	w.note("%d won of %s are returned for its door, everything %t", won, r.OrderID, whole)
 	w.count("compensated")
 	switch end := w.rows.reservation(root).Stay().End; {
+	case o.before(root):
+		w.violation("S6: %s is compensated for a door that failed at %v, before it was moved to %v", r.OrderID, o.since.Sub(w.start), root.Start.Sub(w.start))
 	case now.Before(o.since.Add(time.Duration(c.AfterMinutes) * time.Minute)), !o.during(now):
 		w.violation("S6: %s is compensated, and its door failed from %v to %v", r.OrderID, o.since.Sub(w.start), o.until.Sub(w.start))
 	case whole && earlier(now, end).Before(o.since.Add(time.Duration(c.FullAfterMinutes)*time.Minute)):
@@ -195,7 +221,7 @@ func (w *world) checkCompensations() {
 	c := w.rows.compensation
 	for _, root := range w.rows.list {
 		o, end := root.outage, w.rows.reservation(root).Stay().End
-		if o.since.IsZero() || root.State != booking.Done {
+		if o.since.IsZero() || root.State != booking.Done || o.before(root) {
 			continue
 		}
 		lasted := end.Sub(o.since)

@@ -127,6 +127,9 @@ func (w *world) customer(n int, r *rand.Rand) {
 	}
 	if door := rand.New(rand.NewPCG(w.seed, 0xD008+uint64(n))); wild && door.IntN(2) == 0 {
 		w.breakDoor(row, door)
+		if door.IntN(4) == 0 {
+			wg.Go(func() { w.moveLater(row, door) })
+		}
 	}
 	bank := rand.New(rand.NewPCG(w.seed, 0xBA4E+uint64(n)))
 	if wild && method == sandbox.MethodVirtualAccount && bank.IntN(3) == 0 {
@@ -259,7 +262,8 @@ var simulation = seeds.Simulation{
 		"left", "abandoned", "registered again", "canceled in the dashboard", "returned in part", "settled outside", "late", "late system:too-late",
 		"late system:abandoned", "lapse", "parts returned", "not returned", "canceled with a part at the bank", "rest",
 		"rephrased", "extended", "refund system:stay", "exchanged", "refund system:exchange", "shares returned", "canceled without a refund", "kept",
-		"restored with an extension", "compensated", "compensated again", "compensated with everything", "compensated with time"},
+		"restored with an extension", "compensated", "compensated again", "compensated with everything", "compensated with time",
+		"moved after its door failed"},
 	Rare: 400,
 	Cost: 4,
 }
