@@ -139,5 +139,9 @@ func (s *Service) reconcile(ctx context.Context) {
 // feedInterval is the interval at which due calendars of partners are looked up.
 const feedInterval = 30 * time.Second
 
-// importFeeds reads the due calendars of partners.
-func (s *Service) importFeeds(ctx context.Context) { s.lead(ctx, feedLock, s.Partner.ImportFeeds) }
+// importFeeds settles conflicts whose cause has ended, and reads the due calendars of partners.
+func (s *Service) importFeeds(ctx context.Context) {
+	s.lead(ctx, feedLock, func(ctx context.Context) error {
+		return errors.Join(s.Partner.FollowConflicts(ctx), s.Partner.ImportFeeds(ctx))
+	})
+}

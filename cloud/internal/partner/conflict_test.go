@@ -210,6 +210,13 @@ func TestConflictIsNotSold(t *testing.T) {
 			c.read(t, booked(c.s, sold))
 			c.want(t, "CONFIRMED DONE", "2", "0")
 		}, whole},
+		"our guest cancels while the calendar cannot be read": {func(t *testing.T, c *calendarOf, ours string) {
+			c.cancel(t, ours)
+			if err := c.service.FollowConflicts(c.s.ctx); err != nil {
+				t.Fatal(err)
+			}
+			c.want(t, "CONFIRMED DONE", "2", "0")
+		}, whole},
 		"another room": {func(t *testing.T, c *calendarOf, _ string) {
 			c.change(t, c.number(t, c.one(t, inConflict)), "2", at(c.s, 0), at(c.s, 5))
 		}, oneHour},

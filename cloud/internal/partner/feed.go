@@ -34,6 +34,34 @@ func (s *Service) ImportFeeds(ctx context.Context) error {
 	return err
 }
 
+// FollowConflicts takes the bookings in conflict again: the conflicting reservation may have ended since the calendar was read, and the
+// calendar may not be readable.
+func (s *Service) FollowConflicts(ctx context.Context) error {
+	now := s.DB.Now()
+	listings, err := postgres.ConflictListings(ctx, s.DB.Pool, now, sweepLimit)
+	if err != nil {
+		return fmt.Errorf("find bookings in conflict: %w", err)
+	}
+	for _, listing := range listings {
+		stored, readErr := postgres.PartnerBookings(ctx, s.DB.Pool, listing.ID, now)
+		err = errors.Join(err, readErr)
+		for _, b := range stored {
+			if b.Status != reserve.PartnerConflict || b.Missed > 0 {
+				continue
+			}
+			if failed := s.takeSold(ctx, listing, again(b)); failed != nil {
+				err = errors.Join(err, fmt.Errorf("take booking %s again: %w", b.ExternalID, failed))
+			}
+		}
+	}
+	return err
+}
+
+// again returns a booking as it was reported last.
+func again(b postgres.PartnerBooking) channel.Booking {
+	return channel.Booking{ExternalID: b.ExternalID, Start: b.Start, End: b.End, Seq: b.Seq}
+}
+
 // Import reads a listing's calendar and updates ours. A calendar that cannot be read, or that is unreliable, changes
 // nothing.
 func (s *Service) Import(ctx context.Context, listing postgres.Listing) error {
@@ -121,7 +149,7 @@ func (s *Service) carryOut(ctx context.Context, listing postgres.Listing, plan c
 	}
 	for _, id := range plan.Seen {
 		if b := known[id]; b.Status == reserve.PartnerConflict { // the conflicting reservation may have ended
-			take(channel.Booking{ExternalID: id, Start: b.Start, End: b.End, Seq: b.Seq})
+			take(again(b))
 		}
 	}
 	return failed, failure

@@ -71,6 +71,18 @@ func Feeds(ctx context.Context, q Querier, before, quarantined time.Time, limit 
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Listing])
 }
 
+// ConflictListings returns the listings with bookings in conflict that have not ended.
+func ConflictListings(ctx context.Context, q Querier, now time.Time, limit int) ([]Listing, error) {
+	rows, err := q.Query(ctx, selectListing+`and exists (
+			select from partner_conflict c join partner_booking p on p.reservation_id = c.reservation_id
+			where p.listing_id = l.id and p.status = 'CONFLICT' and p.end_at > $1)
+		order by l.id limit $2`, now, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Listing])
+}
+
 // feedAlert opens an alert about the feed of a listing l with the given condition, unless one is open. $1 is the listing,
 // $2 the time.
 const feedAlert = `

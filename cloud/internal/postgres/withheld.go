@@ -11,7 +11,7 @@ import (
 )
 
 // Withheld time is the free part of the time of a partner's booking in conflict: the partner has sold it, so it is not sold again. It is kept
-// by holds that extend the booking's reservation. Until the calendar is read again, no hold covers a part that has become free since;
+// by holds that extend the booking's reservation. Until the booking is taken again, no hold covers a part that has become free since;
 // partner_conflict, which has the whole time, keeps it from being sold.
 
 // withheld is the predicate of the reservations that withhold time: a partner has no other holds.

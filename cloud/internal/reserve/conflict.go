@@ -48,7 +48,7 @@ func (c *change) conflictAlert(set func(ctx context.Context, q postgres.Querier,
 }
 
 // withhold keeps a booking's time from being sold: its free part by holds, which every calendar shows. Time that becomes free later gets them
-// when the calendar is read again.
+// when the booking is taken again.
 func (c *change) withhold(st stay, room booking.Room, times booking.Interval, partner string) error {
 	if longest := times.Start.Add(maxPartnerLength); times.End.After(longest) {
 		times.End = longest

@@ -42,7 +42,7 @@ type PartnerBooking struct {
 //
 // ErrPartnerConflict: the time is taken, held, closed or past; existing reservations are unchanged.
 func (s *Service) TakePartnerBooking(ctx context.Context, b PartnerBooking) (id booking.ReservationID, err error) {
-	conflict := false
+	conflict, status := false, "" // the latter is the one before
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		id, conflict = 0, false
 		present, err := postgres.PartnerRoom(ctx, tx, b.Listing.Partner, b.ExternalID)
@@ -58,6 +58,7 @@ func (s *Service) TakePartnerBooking(ctx context.Context, b PartnerBooking) (id 
 		} else if err != nil {
 			return err
 		}
+		status = known.Status
 		if b.Seq <= known.Seq && !b.Sold {
 			id, conflict = known.Reservation, known.Status == PartnerConflict
 			return nil
@@ -84,8 +85,10 @@ func (s *Service) TakePartnerBooking(ctx context.Context, b PartnerBooking) (id 
 		return s.audit(ctx, tx, b.Audit, booking.Reservation{ID: id, Branch: b.Listing.Branch})
 	})
 	if err == nil && conflict {
-		s.Log.ErrorContext(ctx, "a partner's booking conflicts with the calendar", "partner", b.Listing.Partner, "booking", b.ExternalID,
-			"branch", b.Listing.BranchCode, "room", b.Listing.RoomNo, "start", b.Start, "sold", b.Sold)
+		if status != PartnerConflict { // not again at each reading of a calendar
+			s.Log.ErrorContext(ctx, "a partner's booking conflicts with the calendar", "partner", b.Listing.Partner, "booking", b.ExternalID,
+				"branch", b.Listing.BranchCode, "room", b.Listing.RoomNo, "start", b.Start, "sold", b.Sold)
+		}
 		err = ErrPartnerConflict
 	}
 	return id, err
