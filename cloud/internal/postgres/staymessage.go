@@ -93,12 +93,14 @@ func StillDue(ctx context.Context, q Querier, m booking.Message, kinds MessageKi
 		return stayMessageDue(ctx, q, m, StayMessages[i], kinds, now)
 	}
 	switch {
+	case m.Attempt == 1: // it is sent at once: the later message follows it
+		due = true
 	case slices.Contains(kinds.Awaiting, m.Template):
 		err = q.QueryRow(ctx, `select exists (select from reservation where id = $1 and state = 'WAITING_FOR_DEPOSIT')`, m.Reservation).Scan(&due)
 	case slices.Contains(kinds.Latest, m.Template):
 		err = q.QueryRow(ctx, `select not exists (select from message n where n.reservation_id = $1 and n.template = $2 and n.id > $3)`,
 			m.Reservation, m.Template, m.ID).Scan(&due)
-	case m.Attempt > 1 && slices.Contains(kinds.WithKey, m.Template):
+	case slices.Contains(kinds.WithKey, m.Template):
 		err = q.QueryRow(ctx, `
 			select exists (select from reservation r where r.id = $1 and r.state <> 'CANCELED' and `+stayEnd+` > $4)
 			   and not exists (select from message n where n.reservation_id = $1 and n.id > $2 and n.created_at <> $5 and n.template = any($3))`,
