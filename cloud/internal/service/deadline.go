@@ -21,8 +21,7 @@ const (
 	bodyTimeout = 12 * time.Second
 )
 
-// deadlines gives every API request a deadline, so that a database that does not answer delays no client longer, and
-// bounds the time for the request's body.
+// deadlines gives every API request a deadline, so that a database that does not answer delays no client longer.
 func (s *Service) deadlines(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		timeout := s.timeoutOf(r)
@@ -30,12 +29,20 @@ func (s *Service) deadlines(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if r.ContentLength != 0 {
-			boundBody(w, r)
-		}
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// boundBodies bounds the time for the body of each request. It encloses all other handlers: net/http reads the body that none of them has
+// read, before it sends the answer.
+func boundBodies(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			boundBody(w, r)
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -63,10 +70,10 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// timeoutOf returns 0 for connections that last: WebSockets.
+// timeoutOf returns 0 for connections that last: WebSockets. The path decides, not a header, which any client can send.
 func (s *Service) timeoutOf(r *http.Request) time.Duration {
 	switch path := strings.TrimPrefix(r.URL.Path, "/api"); {
-	case r.Header.Get("Upgrade") != "" || path == "/v2/admin/live" || path == mqttPath:
+	case path == "/v2/admin/live", path == mqttPath:
 		return 0
 	case strings.HasSuffix(path, "/unlock/subscribe"):
 		return s.settings.Times.DoorResultTimeout + time.Second

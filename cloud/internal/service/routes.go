@@ -61,7 +61,7 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	// request, so there is nothing to forge.
 	guard.AddInsecureBypassPattern("POST /k/{key}")
 	guard.SetDenyHandler(http.HandlerFunc(api.DenyCrossOrigin))
-	return guard.Handler(mux), nil
+	return boundBodies(guard.Handler(mux)), nil
 }
 
 // metricsOf returns the metrics of the packages and those that this service reads.
