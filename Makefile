@@ -32,7 +32,7 @@ test: ## run every test
 	@go test -vet=off -count=1 -timeout 30m ./firmware-sim/e2e work
 
 # Without databases (-short), the browser, whole programs, QEMU, npm and simulations. Results are cached.
-SLOW := firmware-sim/e2e|firmware-sim/proof|firmware-sim/internal/(branch|light|panel)|/torture|sim$$|agent/hwtest|/cmd/|/pgserver|/pgtest|/integrators
+SLOW := firmware-sim/e2e|firmware-sim/proof$$|firmware-sim/internal/(branch|light|panel)|/torture|sim$$|agent/hwtest|/cmd/|/pgserver|/pgtest|/integrators
 
 check: vet ## formatting, vet and the fast tests, in about a minute with a warm cache
 	@test -z "$$(gofmt -l $(MODULES))" || { gofmt -l $(MODULES); echo 'run gofmt -w'; exit 1; }

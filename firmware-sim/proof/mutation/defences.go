@@ -23,7 +23,7 @@ type defence struct {
 // defences holds at least one defence of each row, in the order of the rows.
 var defences = []defence{
 	{"A1", "cloud/internal/httpapi/session/session.go", "	if err := m.sessions.RenewToken(ctx); err != nil {\n		return err\n	}\n", "", "cloud/internal/httpapi", "TestLoginGivesANewSession"},
-	{"A2", "cloud/internal/service/routes.go", "return guard.Handler(mux), nil", "return mux, nil", "cloud/internal/httpapi", "TestOtherSites"},
+	{"A2", "cloud/internal/service/routes.go", "guard.Handler(mux)", "http.Handler(mux)", "cloud/internal/httpapi", "TestOtherSites"},
 	{"A3", "cloud/internal/httpapi/handle.go", `	"X-Content-Type-Options":  "nosniff",`, `	"X-Content-Type-Options": "nosniff", "Access-Control-Allow-Origin": "*",`, "cloud/internal/service", "TestNoOriginIsAllowed"},
 	{"A4", "cloud/internal/httpapi/session/session.go", "http.SameSiteLaxMode", "http.SameSiteNoneMode", "cloud/internal/httpapi", "TestSecureCookies"},
 	{"A5", "cloud/internal/account/code.go", "const maxCodeTries = 5", "const maxCodeTries = 500", "cloud/internal/account", "TestCodeDiesAfterFiveWrongTries"},
