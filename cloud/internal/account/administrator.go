@@ -64,15 +64,13 @@ func (s *Service) LoginAdministrator(ctx context.Context, a PasswordAttempt) (Pr
 
 // ConfirmPassword checks the password, and the second factor if there is one, of an administrator who is logged in. Its
 // limit is separate from that of logins, so that attempts to log in from elsewhere do not affect it.
-func (s *Service) ConfirmPassword(ctx context.Context, loginID, password, code, client string, passkey bool) error {
+func (s *Service) ConfirmPassword(ctx context.Context, loginID, password, code, client string, passkey bool) (Principal, error) {
 	counters := []counter{{rule: failuresInSession, subject: loginID}}
-	if _, err := s.attempt(ctx, recognisedDevices, counters, PasswordAttempt{LoginID: loginID, Password: password, Client: client}); err != nil {
-		return err
+	p, err := s.attempt(ctx, recognisedDevices, counters, PasswordAttempt{LoginID: loginID, Password: password, Client: client})
+	if err == nil && !passkey {
+		err = s.SecondFactor(ctx, loginID, code)
 	}
-	if passkey {
-		return nil
-	}
-	return s.SecondFactor(ctx, loginID, code)
+	return p, err
 }
 
 // attempt compares a password within limits that count failures only.
@@ -258,6 +256,29 @@ func (s *Service) SetPassword(ctx context.Context, loginID, password, by string)
 	return s.changeAdministrator(ctx, loginID, "administrator.password", by, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
 		return postgres.SetPasswordHash(ctx, tx, loginID, hash, false)
 	})
+}
+
+// ChangePassword replaces the password that an administrator has just confirmed, ends all sessions, and returns the principal for a new
+// one. It returns ErrWrongPassword if the password was changed, or the account disabled, in the meantime: a reset is made because
+// someone else knows the password.
+func (s *Service) ChangePassword(ctx context.Context, confirmed Principal, password string) (Principal, error) {
+	loginID := confirmed.AdminLoginID
+	if err := checkPassword(password, loginID); err != nil {
+		return Principal{}, err
+	}
+	hash := HashPassword(password)
+	err := s.changeAdministrator(ctx, loginID, "administrator.password", confirmed.Actor(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		valid, err := postgres.HasPasswordHash(ctx, tx, loginID, confirmed.passwordHash)
+		if err != nil {
+			return err
+		}
+		if !valid {
+			return ErrWrongPassword
+		}
+		return postgres.SetPasswordHash(ctx, tx, loginID, hash, false)
+	})
+	confirmed.passwordHash = hash
+	return confirmed, err
 }
 
 // ErrLastHeadquarters is returned for a change after which no account of the headquarters could log in: only such an account adds

@@ -302,6 +302,32 @@ func TestChangesEndSessionsAndAreWrittenDown(t *testing.T) {
 	}
 }
 
+// A change of the own password that was confirmed before a reset does not undo the reset.
+func TestChangeOfPasswordBesideAReset(t *testing.T) {
+	t.Parallel()
+	d, ctx := newDesk(t), t.Context()
+	d.add(account.NewAdministrator{LoginID: "hq", Role: account.HQ})
+	confirmed, err := d.ConfirmPassword(ctx, "hq", password, "", "198.51.100.1", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.SetPassword(ctx, "hq", "reset "+password, "cli:test"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.ChangePassword(ctx, confirmed, "a thief's "+password); !errors.Is(err, account.ErrWrongPassword) {
+		t.Errorf("a change with the password before the reset: %v, want %v", err, account.ErrWrongPassword)
+	}
+	if confirmed, err = d.ConfirmPassword(ctx, "hq", "reset "+password, "", "198.51.100.1", false); err != nil {
+		t.Fatalf("the password of the reset: %v", err)
+	}
+	if _, err := d.ChangePassword(ctx, confirmed, "my own "+password); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.login("hq", "my own "+password, "c"); err != nil {
+		t.Errorf("login with the changed password: %v", err)
+	}
+}
+
 // Ten wrong passwords from elsewhere lock out unknown devices, but neither a browser that has logged in before nor an
 // open session.
 func TestLockOutSparesRecognisedDevices(t *testing.T) {
@@ -329,7 +355,7 @@ func TestLockOutSparesRecognisedDevices(t *testing.T) {
 	if err := attempt(password, "198.51.100.1", known); err != nil {
 		t.Errorf("correct password on a recognised device: %v", err)
 	}
-	if err := d.ConfirmPassword(t.Context(), "hq", password, "", "198.51.100.1", false); err != nil {
+	if _, err := d.ConfirmPassword(t.Context(), "hq", password, "", "198.51.100.1", false); err != nil {
 		t.Errorf("confirming the password in an open session: %v", err)
 	}
 	for range 10 {

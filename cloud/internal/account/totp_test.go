@@ -87,7 +87,7 @@ func TestSecondFactor(t *testing.T) {
 	if err := s.SecondFactor(ctx, "kim", codes[4]); !errors.Is(err, account.ErrWrongSecondFactor) {
 		t.Fatalf("replaced recovery code: %v", err)
 	}
-	if err := s.ConfirmPassword(ctx, "kim", "twelve letters", "", "203.0.113.1", false); !errors.Is(err, account.ErrSecondFactorRequired) {
+	if _, err := s.ConfirmPassword(ctx, "kim", "twelve letters", "", "203.0.113.1", false); !errors.Is(err, account.ErrSecondFactorRequired) {
 		t.Fatalf("password without the second factor: %v", err)
 	}
 	if err := s.RemoveSecondStep(ctx, "kim", "admin:hq"); err != nil {

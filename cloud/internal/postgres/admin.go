@@ -88,9 +88,10 @@ func SetPasswordHash(ctx context.Context, q Querier, loginID, hash string, demo 
 		loginID, hash, demo))
 }
 
-// HasPasswordHash reports whether an administrator who is not disabled has a password's hash. It waits for a change in progress.
+// HasPasswordHash reports whether an administrator who is not disabled has a password's hash. It waits for a change in progress, and
+// in a transaction it lets no other one begin.
 func HasPasswordHash(ctx context.Context, q Querier, loginID, hash string) (has bool, err error) {
-	err = q.QueryRow(ctx, `select password_hash = $2 and disabled_at is null from administrator where login_id = $1 for share`, loginID, hash).Scan(&has)
+	err = q.QueryRow(ctx, `select password_hash = $2 and disabled_at is null from administrator where login_id = $1 for no key update`, loginID, hash).Scan(&has)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}

@@ -78,11 +78,11 @@ func (c *Console) ChangePassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	me := wire.Principal(r)
-	if err := c.confirm(r, old, body.Code); err != nil {
+	me, err := c.confirm(r, old, body.Code)
+	if err != nil {
 		return err
 	}
-	if err := c.Account.SetPassword(r.Context(), me.AdminLoginID, next, me.Actor()); err != nil {
+	if me, err = c.Account.ChangePassword(r.Context(), me, next); err != nil {
 		return err
 	}
 	if err := c.Sessions.Start(w, r, me, session.AdministratorTTL); err != nil {
@@ -124,19 +124,20 @@ func (c *Console) confirmBody(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.confirm(r, given, body.Code)
+	_, err = c.confirm(r, given, body.Code)
+	return err
 }
 
 // confirm checks the password and, if there is one, the second factor of the administrator who is logged in. A passkey that was
 // used in the last minutes is the second factor.
-func (c *Console) confirm(r *http.Request, password string, code *string) error {
+func (c *Console) confirm(r *http.Request, password string, code *string) (account.Principal, error) {
 	given, err := wire.OptionalText("code", code, account.MaxSecondFactor)
 	if err != nil {
-		return err
+		return account.Principal{}, err
 	}
 	passkey, err := c.Sessions.UsedPasskey(r)
 	if err != nil {
-		return err
+		return account.Principal{}, err
 	}
 	return c.Account.ConfirmPassword(r.Context(), wire.Principal(r).AdminLoginID, password, given, client(r), passkey)
 }

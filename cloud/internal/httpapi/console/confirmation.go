@@ -68,7 +68,7 @@ func (c *Console) ConfirmIdentity(w http.ResponseWriter, r *http.Request) error 
 		if err != nil {
 			return err
 		}
-		if err := c.Account.ConfirmPassword(r.Context(), me, given, "", client(r), false); err != nil {
+		if _, err := c.Account.ConfirmPassword(r.Context(), me, given, "", client(r), false); err != nil {
 			return err
 		}
 	}
