@@ -71,16 +71,35 @@ const MaxText = 20_000
 
 var versionPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.-]{0,19}$`)
 
-// Texts returns all versions, the newest first, the shipped ones last.
+// Texts returns all versions, the newest first, the shipped ones last. A saved version comes before a shipped one of the same name,
+// which an update may have added since: guests of this installation have agreed to the saved one.
 func (s *Service) Texts(ctx context.Context) ([]Text, error) {
 	texts, err := postgres.LegalTexts(ctx, s.DB.Pool)
-	return append(texts, shipped...), err
+	if err != nil {
+		return nil, err
+	}
+	saved := texts
+	for _, one := range shipped {
+		if !slices.ContainsFunc(saved, func(t Text) bool { return t.Version == one.Version }) {
+			texts = append(texts, one)
+		}
+	}
+	return texts, nil
 }
 
 // Versions returns the names of all versions, the newest first.
 func (s *Service) Versions(ctx context.Context) ([]string, error) {
-	versions, err := postgres.LegalVersions(ctx, s.DB.Pool)
-	return append(versions, shippedVersions...), err
+	saved, err := postgres.LegalVersions(ctx, s.DB.Pool)
+	if err != nil {
+		return nil, err
+	}
+	versions := saved
+	for _, version := range shippedVersions {
+		if !slices.Contains(saved, version) {
+			versions = append(versions, version)
+		}
+	}
+	return versions, nil
 }
 
 // Text returns a version, or the current one if version is empty. It returns ErrNoText.
@@ -88,10 +107,11 @@ func (s *Service) Text(ctx context.Context, version string) (Text, error) {
 	if version == "" {
 		version = s.Current(ctx).Version
 	}
-	if i := slices.Index(shippedVersions, version); i >= 0 {
+	text, err := postgres.LegalTextOf(ctx, s.DB.Pool, version)
+	if i := slices.Index(shippedVersions, version); errors.Is(err, ErrNoText) && i >= 0 {
 		return shipped[i], nil
 	}
-	return postgres.LegalTextOf(ctx, s.DB.Pool, version)
+	return text, err
 }
 
 // AddText makes a version the current one. Empty Korean texts are taken from the version before, with their English ones.

@@ -213,4 +213,12 @@ func TestLegalTexts(t *testing.T) {
 		}
 		buyer.Delete("/reservation", nil)
 	}
+	// An update of the program ships a version with the name of one that was saved before.
+	if _, err := s.DB.Pool.Exec(t.Context(), `insert into legal_text (version, terms_ko, terms_en, privacy_ko, privacy_en, created_at, created_by)
+		values ($1, 'saved', '', 'saved', '', now(), 'hq')`, "2026-11-23"); err != nil {
+		t.Fatal(err)
+	}
+	if saved := read("2026-11-23"); !strings.Contains(saved.Terms.Ko, "saved") || len(saved.Versions) != 4 {
+		t.Errorf("a saved version with the name of a shipped one: %+v", saved)
+	}
 }
