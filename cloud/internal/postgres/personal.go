@@ -139,6 +139,10 @@ const over = `(r.state in ('CANCELED', 'EXPIRED', 'RELEASED') or r.state in ('DO
 // negated predicate in an index.
 const paid = `(case when r.paid_at is not null and coalesce(r.amount, 0) > 0 then 1 else 0 end)`
 
+// captured is the predicate of reservations r with a payment. A payment that the provider captured after its order had ended leaves
+// paid_at empty and returns to the guest, but the books have it.
+const captured = `exists (select from money_entry e where e.reservation_id = r.id and e.kind = 'paid')`
+
 // Retention defines for how long names and contacts are kept after a reservation's end.
 type Retention struct {
 	Paid  time.Duration // paid reservations: the law requires records of contracts and payments for five years
@@ -156,7 +160,7 @@ func Anonymise(ctx context.Context, q Querier, keep Retention, empty []byte, now
 		select coalesce(array_agg(id), '{}') from (
 			(select r.id from reservation r where r.anonymised_at is null and `+paid+` = 1 and r.end_at < $2 and `+over+` order by r.end_at limit $4)
 			union all
-			(select r.id from reservation r where r.anonymised_at is null and `+paid+` = 0 and r.end_at < $3 and `+over+` order by r.end_at limit $4)
+			(select r.id from reservation r where r.anonymised_at is null and `+paid+` = 0 and r.end_at < $3 and `+over+` and (r.end_at < $2 or not `+captured+`) order by r.end_at limit $4)
 			limit $4) r`, now, now.Add(-keep.Paid), now.Add(-keep.Other), limit).Scan(&ids)
 	if err != nil {
 		return 0, fmt.Errorf("find reservations to anonymise: %w", err)

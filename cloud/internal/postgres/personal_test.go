@@ -99,6 +99,34 @@ func TestContactsAreForgottenInTime(t *testing.T) {
 	}
 }
 
+// A payment that was captured after its order had ended was returned and left paid_at empty. Its records are kept as long as those of
+// other payments.
+func TestContactOfALateCaptureIsKept(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	db := guests(t, now)
+	exec(t, db.Pool, `
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, name, mobile, mobile_key, amount, order_id)
+		select branch_id, id, 'EXPIRED', 'CUSTOMER', s, s + interval '1 hour', tstzrange(s, s + interval '70 minutes'), '박민준', '010-3333-4444', '01033334444', 25000, 'late'
+		from room, (values (timestamptz '2025-11-19 10:00Z')) x (s)`)
+	exec(t, db.Pool, `
+		insert into money_entry (source, reservation_id, branch_id, order_id, kind, won, at)
+		select kind, id, branch_id, order_id, kind, won, end_at from reservation, (values ('paid', 25000), ('refunded', -25000)) x (kind, won) where order_id = 'late'`)
+	keep := postgres.Retention{Paid: 5 * 366 * 24 * time.Hour, Other: 180 * 24 * time.Hour}
+	for _, step := range []struct {
+		at   time.Time
+		kept bool
+	}{{now, true}, {now.AddDate(3, 0, 0), true}, {now.AddDate(5, 0, 0), false}} {
+		if _, err := postgres.Anonymise(t.Context(), db.Pool, keep, []byte("empty"), step.at, 100); err != nil {
+			t.Fatal(err)
+		}
+		var kept bool
+		if err := db.Pool.QueryRow(t.Context(), `select mobile is not null from reservation where order_id = $1`, "late").Scan(&kept); err != nil || kept != step.kept {
+			t.Errorf("%s: the contact is kept: %v, want %v (%v)", step.at, kept, step.kept, err)
+		}
+	}
+}
+
 func TestOnePersonIsErased(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
