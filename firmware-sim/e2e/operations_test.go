@@ -94,8 +94,9 @@ var operations = map[string]operation{
 	"GET /v2/admin/reservations": func(x exchange) (int, []byte, error) {
 		return got(x.api.SearchReservationsWithResponse(x.ctx, &yeolda.SearchReservationsParams{Query: x.Get("query")}))
 	},
-	"GET /v2/admin/reservations/{}":        at((*yeolda.API).ReservationRecordWithResponse),
-	"POST /v2/admin/reservations/{}/check": at((*yeolda.API).CheckPaymentWithResponse),
+	"GET /v2/admin/reservations/{}":             at((*yeolda.API).ReservationRecordWithResponse),
+	"POST /v2/admin/reservations/{}/check":      at((*yeolda.API).CheckPaymentWithResponse),
+	"PUT /v2/admin/reservations/{}/guest/block": inAt((*yeolda.API).BlockGuestWithResponse),
 	"POST /v2/admin/reservations/{}/refunds": func(x exchange) (int, []byte, error) {
 		body, err := typed[yeolda.RefundJSONRequestBody](x.sent)
 		if err != nil {

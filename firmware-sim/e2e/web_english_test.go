@@ -80,4 +80,19 @@ func TestWebEnglish(t *testing.T) {
 	p.press("Open with a one-time code", "the entrance")
 	p.see("A code for the entrance")
 	p.judgeEnglish("the key page after a press")
+
+	// A refusal has its reason in English as well: to try again would not help.
+	var found struct{ Reservations []struct{ ID string } }
+	hq := staff(t, s)
+	hq.must("GET", "/v2/admin/reservations?query=01011112222", nil, &found)
+	hq.must("PUT", "/v2/admin/reservations/"+found.Reservations[0].ID+"/guest/block", map[string]string{"reason": "damage"}, nil)
+	p.open("/b/gangnam/" + tomorrow())
+	p.press("Room 5")
+	p.taken()
+	p.press("20:00", "20:10", "Book for", "Book and pay")
+	p.fill("Name", "Jane Doe")
+	p.fill("Mobile number", "01011112222")
+	p.press("I agree to everything", "Choose how to pay")
+	p.see("You cannot book with this phone number.")
+	p.judgeEnglish("the refusal of a blocked guest")
 }

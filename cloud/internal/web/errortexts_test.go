@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -29,6 +30,21 @@ var forClients = map[string]bool{
 	"예약 시작 30분 전까지만 취소할 수 있습니다.": true, "이 문에는 일회용 코드를 입력할 수 있는 키패드가 없습니다.": true,
 	"지금은 일회용 코드를 만들 수 없습니다. 잠시 후 다시 시도해 주세요.": true, "직원이 에어컨을 조작하여 온도를 바꿀 수 없습니다.": true,
 	"요청이 너무 많습니다. 잠시 후 다시 시도해 주세요.": true, // the console has a text for the status 429
+}
+
+// TestGuestsReadRefusalsInEnglish checks that the types of the customers' English refusals are types of the service.
+func TestGuestsReadRefusalsInEnglish(t *testing.T) {
+	t.Parallel()
+	_, refusals, found := strings.Cut(read(t, "src/locales/en.ts"), "export const refusals")
+	if !found {
+		t.Fatal("en.ts has no refusals")
+	}
+	table := read(t, "../httpapi/errors.go")
+	for _, m := range regexp.MustCompile(`(?m)^  (\w+): "`).FindAllStringSubmatch(refusals, -1) {
+		if !strings.Contains(table, `"`+m[1]+`"`) {
+			t.Errorf("a text for %s, which the service does not answer", m[1])
+		}
+	}
 }
 
 // TestConsoleSaysErrorsInEnglish checks that the English console has a text for each message of the service to administrators,

@@ -5,7 +5,7 @@ import { type Child, h, match } from "../core/dom";
 import { language } from "../core/language";
 import type { Resource } from "../core/resource";
 import { effect, type Readable, signal } from "../core/signal";
-import { t } from "./text";
+import { refusals, t } from "./text";
 
 /** The heading of a screen, which also sets the title of the page. */
 export function heading(text: string, lead?: Child, title = text): Child {
@@ -115,8 +115,8 @@ export function explain(error: unknown): string {
   if (error instanceof NetworkError) return t("networkFailed");
   if (!(error instanceof ApiError)) return t("serverFailed");
   if (error.status === 429) return t("tooMany");
-  if (error.status < 500 && error.message && language.peek() === "ko") return error.message;
-  return t("serverFailed");
+  if (language.peek() === "en") return refusals[error.type] ?? t("serverFailed");
+  return error.status < 500 && error.message ? error.message : t("serverFailed");
 }
 
 export function failure(error: unknown, retry: () => void): Child {

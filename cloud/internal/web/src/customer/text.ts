@@ -8,9 +8,15 @@ import { ko, type Texts } from "../locales/ko";
 
 const tables: Partial<Record<Language, Texts>> = { ko: { ...ko, brand: brandKo } };
 
+/** The English texts of refusals, by errorType. It is empty until the English texts are loaded. */
+export let refusals: Record<string, string> = {};
+
 /** Loads the texts of a language. Korean is part of the bundle. */
 async function learn(next: Language): Promise<void> {
-  if (next === "en") tables.en ??= { ...(await import("../locales/en")).en, brand: brandEn };
+  if (next === "ko" || tables.en) return;
+  const texts = await import("../locales/en");
+  tables.en = { ...texts.en, brand: brandEn };
+  refusals = texts.refusals;
 }
 
 /** Switches the language of the page. If the texts cannot be loaded, the page keeps its language. */

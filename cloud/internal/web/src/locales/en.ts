@@ -358,3 +358,16 @@ export const en: Texts = {
   footCheck: "Check the business",
   footHelp: "Need help?",
 };
+
+/** The refusals that a guest may meet, by errorType: the service's own messages are Korean. */
+export const refusals: Record<string, string> = {
+  AuthorizationError: "You cannot book with this phone number. Please call the branch.",
+  IllegalArguemntError: "This is not possible. Check what you entered, or give us a call.",
+  PaymentAmountMismatchException: "The price has changed. Please check it again.",
+  ResourceAlreadyExistException: "This time has just been booked. Please choose another one.",
+  ResourceConflictException: "The booking has changed. Please check it again.",
+  ResourceNotFoundException: "We could not find this booking.",
+  ResourceTimeOutException: "The time to pay has ended. Please choose a time again.",
+  ResourceValidTimePassedException: "This stay is over.",
+  SettingConflictException: "This is not possible for this booking. Please give us a call.",
+};
