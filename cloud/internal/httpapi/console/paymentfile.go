@@ -73,7 +73,7 @@ func paymentRow(branch booking.Branch, p backoffice.PaidReservation) []string {
 		returned = strconv.Itoa(p.Returned)
 	}
 	return []string{
-		branch.NameKo, strconv.FormatInt(int64(p.ID), 10), sheetTime(p.PaidAt, branch.Zone), sheetText(p.Name), maskedMobile(p.Mobile),
+		sheetText(branch.NameKo), strconv.FormatInt(int64(p.ID), 10), sheetTime(p.PaidAt, branch.Zone), sheetText(p.Name), maskedMobile(p.Mobile),
 		strconv.Itoa(p.RoomNo), start.Format(time.DateOnly), start.Format("15:04"), end.Format("15:04"), string(p.Method),
 		strconv.Itoa(p.Received), strconv.Itoa(p.Received - vat), strconv.Itoa(vat), paymentStates[p.State],
 		sheetTime(p.CanceledAt, branch.Zone), returned, sheetText(p.OrderID),
@@ -87,9 +87,10 @@ func sheetTime(t time.Time, zone *time.Location) string {
 	return t.In(zone).Format(time.DateTime)
 }
 
-// sheetText escapes text that a spreadsheet would evaluate as a formula.
+// sheetText escapes text that a spreadsheet would evaluate as a formula (OWASP, CSV Injection). In Korean, Japanese and Chinese settings
+// the full-width signs begin one, too.
 func sheetText(text string) string {
-	if strings.HasPrefix(text, "=") || strings.HasPrefix(text, "+") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "@") {
+	if strings.IndexAny(text, "=+-@\t\r\n＝＋－＠") == 0 {
 		return "'" + text
 	}
 	return text

@@ -44,6 +44,8 @@ func cellText(cell any) string {
 	switch cell := cell.(type) {
 	case nil:
 		return ""
+	case string:
+		return sheetText(cell)
 	case time.Time:
 		return cell.Format(time.DateOnly)
 	case float64:
