@@ -84,7 +84,7 @@ func TestConsoleDrafts(t *testing.T) {
 		var month struct {
 			Payments []struct{ ID, OrderID, State string }
 		}
-		hq.must("GET", "/v2/admin/branches/gangnam/payments?yearMonth="+midnight.Format("2006-01"), nil, &month)
+		hq.must("GET", "/v2/admin/branches/gangnam/payments?yearMonth="+time.Now().In(seoul).Format("2006-01"), nil, &month)
 		for _, p := range month.Payments {
 			if p.OrderID == order && p.State == "DONE" {
 				id = p.ID
