@@ -259,8 +259,8 @@ func (s *Service) SetPassword(ctx context.Context, loginID, password, by string)
 }
 
 // ChangePassword replaces the password that an administrator has just confirmed, ends all sessions, and returns the principal for a new
-// one. It returns ErrWrongPassword if the password was changed, or the account disabled, in the meantime: a reset is made because
-// someone else knows the password.
+// one. It returns ErrWrongPassword if the password was changed, or the account disabled, in the meantime: the reset
+// may be against a thief who knows the password.
 func (s *Service) ChangePassword(ctx context.Context, confirmed Principal, password string) (Principal, error) {
 	loginID := confirmed.AdminLoginID
 	if err := checkPassword(password, loginID); err != nil {
