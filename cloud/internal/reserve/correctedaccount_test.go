@@ -3,6 +3,8 @@ package reserve_test
 import (
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,4 +103,48 @@ func TestAccountAfterCorrectedContact(t *testing.T) {
 		s.answer(t, g.Buyer, "/payment/cancel", with(cancelBody(g.id), own), 200, "")
 		s.refundsDone(t, g.id)
 	})
+}
+
+// TestCorrectedContactReceivesTheAccount: the account of a stay, or of an extension, that waits for its deposit is sent to the corrected
+// contact, too. It has no key, so without this message the new contact has nothing, and the reservation expires.
+func TestCorrectedContactReceivesTheAccount(t *testing.T) {
+	t.Parallel()
+	const mobile = "010-9999-7788"
+	for name, waiting := range map[string]func(*testing.T, *shop) (id int64, order string, want []string){
+		"stay": func(t *testing.T, s *shop) (int64, string, []string) {
+			_, order, _ := s.bought(t, sandbox.MethodVirtualAccount)
+			return s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT"), order.OrderID, []string{"virtual-account-issued"}
+		},
+		"extension": func(t *testing.T, s *shop) (int64, string, []string) {
+			g := s.guest(t, sandbox.MethodCard)
+			order := g.hold(t, s, g.end().Add(30*time.Minute))
+			s.pay(t, g.Buyer, order, sandbox.MethodVirtualAccount)
+			s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+			return g.id, order.OrderID, []string{"key-changed", "virtual-account-issued"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			id, order, want := waiting(t, s)
+			s.noneWaits(t)
+			s.correctedTo(t, id, mobile)
+			s.noneWaits(t)
+			got := slices.Sorted(slices.Values(s.messages(mobile)))
+			if !slices.Equal(got, want) {
+				t.Fatalf("messages to the corrected number: %v, want %v", got, want)
+			}
+			var number string
+			if err := s.DB.Pool.QueryRow(s.ctx, `select p.account_number from payment p join reservation r on r.id = p.reservation_id where r.order_id = $1`, order).Scan(&number); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range s.Sandbox.Messages(mobile) {
+				if m.Template == "virtual-account-issued" && !strings.Contains(m.Text, number) {
+					t.Errorf("the message lacks the account %s: %s", number, m.Text)
+				}
+			}
+			s.deposit(t, order)
+			s.await(t, order, "DONE")
+		})
+	}
 }

@@ -142,7 +142,8 @@ type ContactCorrection struct {
 
 // CorrectContact corrects the contact of a stay, its extensions included, that is paid or waits for its deposit. If there is a key, the guest
 // receives another one at the new contact; the previous one counts as unknown from then on, because it went to another
-// person, and companions' keys are revoked. Messages that wait to be sent to the previous contact are not sent.
+// person, and companions' keys are revoked. Messages that wait to be sent to the previous contact are not sent. The account of a deposit
+// that is awaited is sent to the new contact.
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, ErrNotCorrectable.
 func (s *Service) CorrectContact(ctx context.Context, req ContactCorrection) error {
@@ -179,6 +180,9 @@ func (c *change) correctContact(req ContactCorrection, actor string) error {
 		if err := c.rotate(postgres.KeyCorrected, actor, mail); err != nil {
 			return err
 		}
+	}
+	if err := c.notifyAccountsAgain(); err != nil {
+		return err
 	}
 	if err := c.askAccountAgain(); err != nil {
 		return err

@@ -2,16 +2,15 @@ package reserve
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"strconv"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
-	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
 // notifyGuest enqueues a message about r in the transaction that changes r.
@@ -77,19 +76,38 @@ func (c *change) withoutKey() booking.Reservation {
 	return r
 }
 
-func (c *change) notifyAccount(p toss.Payment, due time.Time) error {
+// notifyAccount sends the guest the account for a deposit that is awaited until due.
+func (c *change) notifyAccount(to money.DepositAccount, due time.Time) error {
 	branch, err := postgres.BranchOf(c.ctx, c.tx, c.r().Branch)
 	if err != nil {
 		return err
 	}
-	v := p.VirtualAccount
-	if v == nil {
-		return errors.New("reserve: a payment that waits for a deposit has no account")
-	}
 	return c.notifyGuest(c.r(), notify.VirtualAccountIssued, map[string]string{
-		"bank": bankName(v.Bank), "accountNumber": v.Number, "accountHolder": v.CustomerName,
+		"bank": bankName(to.Bank), "accountNumber": to.Number, "accountHolder": to.Holder,
 		"dueTime": notify.Due(notify.Language(c.r().Language), due.In(branch.Zone), c.now),
 	})
+}
+
+// notifyAccountsAgain sends the accounts that wait for a deposit of the stay to its corrected contact. An extension with a contact of
+// its own keeps its message.
+func (c *change) notifyAccountsAgain() error {
+	extensions, err := postgres.LockExtensions(c.ctx, c.tx, c.r().ID)
+	if err != nil {
+		return err
+	}
+	for _, r := range append([]booking.Reservation{c.r()}, extensions...) {
+		if r.State != booking.WaitingForDeposit || !c.now.Before(r.ExpiresAt) || r.Mobile != c.r().Mobile || r.Email != c.r().Email {
+			continue
+		}
+		payment, err := postgres.PaymentOf(c.ctx, c.tx, r.ID)
+		if err != nil {
+			return err
+		}
+		if err := c.on(r).notifyAccount(payment.Account, r.ExpiresAt); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // notifyCanceled notifies the guest of a cancellation and of the refunded won. If nothing is refunded, the message contains

@@ -2,6 +2,7 @@ package reserve
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -204,7 +205,11 @@ func (c *change) issued(p toss.Payment) error {
 	if err := c.ledger("account.issued", p); err != nil {
 		return err
 	}
-	if err := c.notifyAccount(p, due); err != nil {
+	v := p.VirtualAccount
+	if v == nil {
+		return errors.New("reserve: a payment that waits for a deposit has no account")
+	}
+	if err := c.notifyAccount(money.DepositAccount{Bank: v.Bank, Number: v.Number, Holder: v.CustomerName}, due); err != nil {
 		return err
 	}
 	if err := postgres.OutcomeSent(c.ctx, c.tx, c.r().OrderID); err != nil {
