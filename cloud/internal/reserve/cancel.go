@@ -290,6 +290,9 @@ func (c *change) execute(intent cancellation) (refunding bool, err error) {
 	case rule.NeedAccount:
 		return false, ErrAccountRequired
 	case rule.End:
+		if err := c.endExtensions(intent); err != nil { // before end, which refunds them in full
+			return false, err
+		}
 		return false, c.end(0)
 	case rule.Refund:
 		if err := c.checkFollowing(intent); err != nil {
