@@ -45,11 +45,11 @@ var PersonalTables = []PersonalTable{
 		{Name: "resolution", Erased: "null"},
 	}},
 	{Name: "reservation_move", Reservation: "x.reservation_id", Columns: []PersonalColumn{{Name: "reason", Erased: "null"}}},
-	{Name: "message", Reservation: "x.reservation_id", Contact: "reservation_id is null and (" + written("to_mobile", "to_email") + " or " + ofInquiry + ")", Finished: `state in ('SENT', 'FAILED')`,
+	{Name: "message", Reservation: "x.reservation_id", Contact: "reservation_id is null and (" + written("to_mobile", "to_email") + " or " + ofInquiry + ")", Finished: notOfOthers,
 		Columns: []PersonalColumn{
 			{Name: "to_mobile", Erased: "''"}, {Name: "to_email", Erased: "''"}, {Name: "variables", Erased: "$2", Sealed: true},
 		}},
-	{Name: "message", Contact: toFormer("message"), Finished: `state in ('SENT', 'FAILED')`, Columns: []PersonalColumn{
+	{Name: "message", Contact: toFormer("message"), Columns: []PersonalColumn{
 		{Name: "to_mobile", Erased: `case when ` + phoneKey("to_mobile") + ` = $1 then '' else to_mobile end`},
 		{Name: "to_email", Erased: `case when lower(trim(to_email)) = $1 then '' else to_email end`},
 		{Name: "variables", Erased: "$2", Sealed: true},
@@ -87,6 +87,10 @@ func toFormer(messages string) string {
 // with the country code instead. ("+82 (0)10" has both.)
 var mentioned = `(position($1 in ` + digitsOf("text") + `) > 0 or $1 like '0%' and position('82' || substr($1, 2) in ` + digitsOf("text") + `) > 0
 	or $1 like '010%' and position(substr($1, 2) in ` + digitsOf("text") + `) > 0 or position($1 in lower(text)) > 0)`
+
+// notOfOthers is the predicate of messages that an erasure empties. One that is still to be sent has no recipient then, and is given up;
+// one that is being sent leaves no trace. One that forwards an inquiry may be that of another person, so it is sent first.
+const notOfOthers = `(template <> 'franchise-inquiry' or state in ('SENT', 'FAILED'))`
 
 // ofInquiry is the predicate of messages that may forward an inquiry of the contact $1: their variables are sealed, so those
 // of other inquiries, which are kept in franchise_inquiry, match as well.
