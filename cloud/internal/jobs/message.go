@@ -41,7 +41,7 @@ func (s *Service) send(ctx context.Context, id int64) error {
 // attempt makes one attempt to send a claimed message and stores its outcome.
 func (s *Service) attempt(ctx context.Context, m booking.Message) error {
 	kinds := postgres.MessageKinds{
-		WithKey: notify.KeyTemplates(), Replacing: notify.ReplacingTemplates(), Awaiting: notify.AwaitingTemplates(), Latest: notify.LatestTemplates(),
+		OfStay: notify.StayTemplates(), Replacing: notify.ReplacingTemplates(), Awaiting: notify.AwaitingTemplates(), OfRefund: notify.RefundTemplates(),
 	}
 	due, err := postgres.StillDue(ctx, s.DB.Pool, m, kinds, s.DB.Now())
 	if err != nil {

@@ -145,10 +145,14 @@ var keyTemplates = sync.OnceValue(func() (list []string) {
 // KeyTemplates returns the templates of the messages that carry a key.
 func KeyTemplates() []string { return keyTemplates() }
 
-// ReplacingTemplates returns the templates of the messages that carry the key and after which the key or the time of an
-// earlier one is wrong. A confirmation after a reversed deposit has another key.
+// StayTemplates returns the templates of the messages that carry a key, a link with it, or the time of a stay, and are not sent at a time
+// of the stay.
+func StayTemplates() []string { return append(names(StayExtended, StayCompensated), KeyTemplates()...) }
+
+// ReplacingTemplates returns the templates of the messages after which the key or the time of an earlier one is wrong. A confirmation
+// after a reversed deposit has another key.
 func ReplacingTemplates() []string {
-	return names(KeyChanged, ReservationMoved, DepositReversed, DepositConfirmed, DepositConfirmedPIN, ReservationConfirmed, ReservationConfirmedPIN)
+	return names(KeyChanged, ReservationMoved, DepositReversed, ExtensionReversed, DepositConfirmed, DepositConfirmedPIN, ReservationConfirmed, ReservationConfirmedPIN)
 }
 
 // AwaitingTemplates returns the templates of the messages that are right only while a deposit is awaited.
@@ -156,8 +160,8 @@ func AwaitingTemplates() []string {
 	return names(VirtualAccountIssued, DepositReversed, ExtensionReversed)
 }
 
-// LatestTemplates returns the templates of the messages of which only the latest one about a reservation is right.
-func LatestTemplates() []string { return names(RefundAccountNeeded) }
+// RefundTemplates returns the templates of the messages that are right only while a refund waits for the guest.
+func RefundTemplates() []string { return names(RefundAccountNeeded, RefundFailed) }
 
 func names(templates ...Template) []string {
 	list := make([]string, len(templates))

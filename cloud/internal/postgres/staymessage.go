@@ -77,17 +77,18 @@ func ClaimStayMessages(ctx context.Context, tx pgx.Tx, m StayMessage, now time.T
 
 // MessageKinds are the templates whose messages may be wrong if they are sent late.
 type MessageKinds struct {
-	WithKey   []string // they carry a key
+	OfStay    []string // they carry a key, or the time of a stay
 	Replacing []string // after them, the key or the time of an earlier message is wrong
 	Awaiting  []string // they are right while the reservation waits for its deposit
-	Latest    []string // a later one of its kind makes an earlier one wrong
+	OfRefund  []string // they are right while a refund waits for the guest; a later one of its kind makes an earlier one wrong
 }
 
 // StillDue reports whether a message may be sent at now. One about a stay may not if the stay was cancelled, moved or extended
 // since it was queued, if its time has passed, or if a later one of its kind replaces it, as the one with another PIN does.
-// One with a key that could not be sent at first may not if the reservation was canceled, or if a message with one of the
-// templates kinds.Replacing followed: its key opens nothing, or its time is wrong. Neither may it after the stay. The other messages about
-// a stay have a link with the key, except the one with the PIN.
+// One with a key or a time that could not be sent at first may not if the reservation was canceled, or if a message with one of the
+// templates kinds.Replacing followed, about the stay of an extension, too: its key opens nothing, or its time is wrong. Neither may it
+// after the stay. The other messages about a stay have a link with the key, except the one with the PIN. One about a refund may not once
+// the refund does not wait for the guest any more.
 func StillDue(ctx context.Context, q Querier, m booking.Message, kinds MessageKinds, now time.Time) (due bool, err error) {
 	if i := slices.IndexFunc(StayMessages, func(s StayMessage) bool { return s.Template == m.Template }); i >= 0 {
 		return stayMessageDue(ctx, q, m, StayMessages[i], kinds, now)
@@ -97,13 +98,17 @@ func StillDue(ctx context.Context, q Querier, m booking.Message, kinds MessageKi
 		due = true
 	case slices.Contains(kinds.Awaiting, m.Template):
 		err = q.QueryRow(ctx, `select exists (select from reservation where id = $1 and state = 'WAITING_FOR_DEPOSIT')`, m.Reservation).Scan(&due)
-	case slices.Contains(kinds.Latest, m.Template):
-		err = q.QueryRow(ctx, `select not exists (select from message n where n.reservation_id = $1 and n.template = $2 and n.id > $3)`,
-			m.Reservation, m.Template, m.ID).Scan(&due)
-	case slices.Contains(kinds.WithKey, m.Template):
+	case slices.Contains(kinds.OfRefund, m.Template):
 		err = q.QueryRow(ctx, `
-			select exists (select from reservation r where r.id = $1 and r.state <> 'CANCELED' and `+stayEnd+` > $4)
-			   and not exists (select from message n where n.reservation_id = $1 and n.id > $2 and n.created_at <> $5 and n.template = any($3))`,
+			select exists (select from refund f where f.reservation_id = $1 and f.state = 'FAILED' and f.account_by is null)
+			   and not exists (select from message n where n.reservation_id = $1 and n.template = $2 and n.id > $3)`,
+			m.Reservation, m.Template, m.ID).Scan(&due)
+	case slices.Contains(kinds.OfStay, m.Template):
+		err = q.QueryRow(ctx, `
+			select exists (
+				select from reservation r where r.id = $1 and r.state <> 'CANCELED' and `+stayEnd+` > $4
+				   and not exists (
+				       select from message n where n.reservation_id in (r.id, r.extends) and n.id > $2 and n.created_at <> $5 and n.template = any($3)))`,
 			m.Reservation, m.ID, kinds.Replacing, now, m.CreatedAt).Scan(&due) // one transaction may send the same to number and address
 	default:
 		due = true

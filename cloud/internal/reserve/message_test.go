@@ -145,6 +145,45 @@ func TestOvertakenMessages(t *testing.T) {
 			o.compensates(t, 20*time.Minute)
 			return o.guest.wish.Mobile
 		}, []string{"refund-account"}, []string{"virtual-account-issued", "deposit-confirmed", "stay-pin", "stay-door-failed", "stay-not-arrived"}},
+		"a link for a refund that staff have made": {func(t *testing.T, s *shop) string {
+			order, id := s.endedUnpaid(t)
+			s.noneWaits(t)
+			s.messagesFail(t)
+			s.deposit(t, order)
+			s.waits(t, "refund-account")
+			if err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &guestAccount, By: hq}); err != nil {
+				t.Fatal(err)
+			}
+			s.refundsDone(t, id)
+			return s.mobile(t, id)
+		}, []string{"refund-completed"}, []string{"virtual-account-issued", "deposit-overdue", "reservation-ended"}},
+		"an extension of a stay that was canceled": {func(t *testing.T, s *shop) string {
+			g := s.guest(t, sandbox.MethodCard)
+			s.noneWaits(t)
+			s.messagesFail(t)
+			order := g.hold(t, s, g.end().Add(30*time.Minute))
+			s.pay(t, g.Buyer, order, sandbox.MethodCard)
+			s.waits(t, "stay-extended")
+			if err := s.Replica(t).AdminCancel(s.ctx, reserve.AdminCancelRequest{ID: booking.ReservationID(g.id), Status: "DONE", By: hq}); err != nil {
+				t.Fatal(err)
+			}
+			s.await(t, order.OrderID, "CANCELED")
+			return g.wish.Mobile
+		}, []string{"reservation-canceled", "reservation-canceled"}, []string{"reservation-confirmed"}},
+		"an extension of a stay that was moved": {func(t *testing.T, s *shop) string {
+			g := s.guest(t, sandbox.MethodCard)
+			s.noneWaits(t)
+			s.messagesFail(t)
+			order := g.hold(t, s, g.end().Add(30*time.Minute))
+			s.pay(t, g.Buyer, order, sandbox.MethodCard)
+			s.waits(t, "stay-extended")
+			start := g.wish.Start.Add(24 * time.Hour)
+			err := s.Replica(t).Move(s.ctx, reserve.MoveRequest{ID: booking.ReservationID(g.id), Room: g.wish.Room, Times: local(start, start.Add(time.Hour)), By: hq})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return g.wish.Mobile
+		}, []string{"reservation-moved"}, []string{"reservation-confirmed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,6 +200,15 @@ func TestOvertakenMessages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// mobile returns the phone number of a reservation.
+func (s *shop) mobile(t *testing.T, id int64) (mobile string) {
+	t.Helper()
+	if err := s.DB.Pool.QueryRow(s.ctx, `select mobile from reservation where id = $1`, id).Scan(&mobile); err != nil {
+		t.Fatal(err)
+	}
+	return mobile
 }
 
 // messagesFail has the provider take no message.
