@@ -42,7 +42,7 @@ type CashReceipt struct {
 	Sequence    int // of the request to issue it
 	Attempt     int // of the request in progress; each has an Idempotency-Key of its own
 	Amount      int // won of the latest request
-	Standing    int // won of the receipt that the provider has issued and not canceled
+	Standing    int // won of the receipt that the provider has issued and not canceled, or that stands by hand
 	Key         string
 	IssueNumber string
 	URL         string

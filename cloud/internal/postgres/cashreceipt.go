@@ -93,9 +93,11 @@ func PutReceipt(ctx context.Context, tx pgx.Tx, c money.CashReceipt, next, now t
 	return err
 }
 
-// EndReceipt records that an administrator has issued or canceled a cash receipt by hand.
-func EndReceipt(ctx context.Context, tx pgx.Tx, id booking.ReservationID, outside map[string]string, now time.Time) error {
-	_, err := tx.Exec(ctx, `update cash_receipt set state = 'outside', outside = $2, check_at = null, updated_at = $3 where reservation_id = $1`, id, outside, now)
+// EndReceipt records that an administrator has issued or canceled a cash receipt by hand, so that one stands for the cash that is due.
+func EndReceipt(ctx context.Context, tx pgx.Tx, c money.CashReceipt, outside map[string]string, now time.Time) error {
+	_, err := tx.Exec(ctx, `
+		update cash_receipt set state = 'outside', outside = $2, amount = $3, standing = $3, receipt_key = null, check_at = null, updated_at = $4
+		where reservation_id = $1`, c.Reservation, outside, c.Due, now)
 	return err
 }
 
@@ -104,7 +106,7 @@ func EndReceipt(ctx context.Context, tx pgx.Tx, id booking.ReservationID, outsid
 func WakeReceipt(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) (bool, error) {
 	tag, err := tx.Exec(ctx, `
 		update cash_receipt c set check_at = $2 from reservation r left join payment p on p.reservation_id = r.id
-		where c.reservation_id = $1 and r.id = c.reservation_id and c.state in ('requested', 'issued', 'completed', 'canceled', 'failed')
+		where c.reservation_id = $1 and r.id = c.reservation_id and c.state in ('requested', 'issued', 'completed', 'canceled', 'failed', 'outside')
 		  and (c.standing <> `+receiptDue+` or c.state = 'failed')`, id, now)
 	return tag.RowsAffected() == 1, err
 }

@@ -24,6 +24,9 @@ const receiptPurpose = "cash-receipt"
 // receiptErased is the code of a receipt that cannot be issued because the guest's number was erased.
 const receiptErased = "NUMBER_ERASED"
 
+// receiptByHand is the code of a receipt that was issued by hand, for cash that was returned afterwards.
+const receiptByHand = "ISSUED_BY_HAND"
+
 // The errors of requests for a cash receipt.
 var (
 	ErrNoCash        = errors.New("reserve: no deposit is kept, or no cash receipt was asked for")
@@ -100,6 +103,13 @@ func (s *Service) beginReceipt(ctx context.Context, id booking.ReservationID) (s
 		next := receiptStep{look: c.State == money.ReceiptIssued && c.Due == c.Standing || c.State == money.ReceiptIssuing || c.State == money.ReceiptCanceling}
 		switch {
 		case next.look:
+		case c.State == money.ReceiptOutside && c.Due != c.Standing: // only an administrator can correct it
+			c.State, c.ErrorCode, c.RequestedAt = money.ReceiptFailed, receiptByHand, now
+			c.ErrorMessage = "직접 처리한 현금영수증의 금액이 남은 입금액과 다릅니다."
+			return postgres.PutReceipt(ctx, tx, c, time.Time{}, now)
+		case c.State == money.ReceiptFailed && c.ErrorCode == receiptByHand && c.Due == c.Standing: // a reversed deposit has arrived again
+			c.State, c.ErrorCode, c.ErrorMessage = money.ReceiptOutside, "", ""
+			return postgres.PutReceipt(ctx, tx, c, time.Time{}, now)
 		case c.State == money.ReceiptFailed && c.Due == 0 && c.Standing == 0:
 			c.State = money.ReceiptCanceled // nothing is left to issue
 			return postgres.PutReceipt(ctx, tx, c, time.Time{}, now)
@@ -343,8 +353,11 @@ func (c *change) settleReceipt(req ReceiptRequest) (money.ReceiptState, error) {
 		return "", ErrReceiptStands
 	}
 	if req.How != "" {
-		err := postgres.EndReceipt(c.ctx, c.tx, req.ID, map[string]string{"how": req.How, "reference": req.Reference, "by": req.By.Actor()}, c.now)
+		err := postgres.EndReceipt(c.ctx, c.tx, found, map[string]string{"how": req.How, "reference": req.Reference, "by": req.By.Actor()}, c.now)
 		return money.ReceiptOutside, err
+	}
+	if found.Standing > 0 && found.Key == "" { // issued by hand
+		return "", ErrReceiptStands
 	}
 	if req.Wish.Type != "" {
 		wish := req.Wish.seal(c.Service)

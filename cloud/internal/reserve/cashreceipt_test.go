@@ -13,6 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
@@ -233,6 +234,39 @@ func TestCashReceiptFails(t *testing.T) {
 	if err := decide(id, reserve.ReceiptWish{}, "홈택스"); err != nil {
 		t.Fatal(err)
 	}
+	s.awaitReceipt(t, replica, id, money.ReceiptOutside, order.Amount)
+	s.wantReceipts(t, order)
+}
+
+// A receipt that was issued by hand is on the money desk again once the deposit is refunded: the tax office has a sale that is none.
+func TestCashReceiptByHandAfterRefund(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	replica := s.Replica(t)
+	byHand := func(id int64) {
+		t.Helper()
+		if _, err := replica.SettleCashReceipt(s.ctx, reserve.ReceiptRequest{ID: booking.ReservationID(id), How: "홈택스", Reference: "승인번호 1", By: hq}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCashReceipts, Kind: sandbox.FaultError, Code: "INVALID_REQUEST"})
+	b, order, id := s.wishing(t, sandbox.MethodVirtualAccount, personal)
+	s.awaitReceipt(t, replica, id, money.ReceiptFailed, 0)
+	byHand(id)
+	s.awaitReceipt(t, replica, id, money.ReceiptOutside, order.Amount)
+	s.reverse(t, order.OrderID)
+	s.awaitReceipt(t, replica, id, money.ReceiptFailed, order.Amount)
+	s.deposit(t, order.OrderID)
+	s.awaitReceipt(t, replica, id, money.ReceiptOutside, order.Amount)
+	s.cancelStay(t, b, id)
+	s.awaitReceipt(t, replica, id, money.ReceiptFailed, order.Amount)
+	desk, err := postgres.DeskQueue(s.ctx, s.DB.Pool, nil, s.Clock.Now(), 10)
+	if err != nil || !slices.ContainsFunc(desk, func(i postgres.DeskItem) bool {
+		return i.Kind == "cash-receipt" && int64(i.Reservation) == id && i.Amount == order.Amount
+	}) {
+		t.Errorf("money desk %+v (%v), want the receipt of %d won", desk, err, order.Amount)
+	}
+	byHand(id)
 	s.awaitReceipt(t, replica, id, money.ReceiptOutside, 0)
 	s.wantReceipts(t, order)
 }
