@@ -1,6 +1,7 @@
 package backoffice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -16,8 +17,12 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// ErrLoginCode is returned when a login code is to be sent again: it has expired by then.
-var ErrLoginCode = errors.New("backoffice: a login code is not sent again")
+var (
+	// ErrLoginCode is returned when a login code is to be sent again: it has expired by then.
+	ErrLoginCode = errors.New("backoffice: a login code is not sent again")
+	// ErrOutdated is returned when a message is to be sent again that a later event has made wrong.
+	ErrOutdated = errors.New("backoffice: the message is not right any more")
+)
 
 // Messages returns the latest messages of a branch before an id (0: the newest) in a state (empty: any).
 func (s *Service) Messages(ctx context.Context, branch booking.BranchID, state string, before int64, limit int) ([]booking.Message, error) {
@@ -69,13 +74,17 @@ func (s *Service) MessageText(ctx context.Context, m booking.Message, withKeys b
 	return text, s.Viewed(ctx, by, "message.view", strconv.FormatInt(m.ID, 10), m.Branch)
 }
 
-// ResendMessage sends a message again, as a message of its own. It returns ErrLoginCode or reserve.ErrNothingToSend.
+// ResendMessage sends a message again, as a message of its own. It returns ErrLoginCode, ErrOutdated or reserve.ErrNothingToSend.
 func (s *Service) ResendMessage(ctx context.Context, m booking.Message, branch, by string) error {
 	switch {
 	case notify.Template(m.Template) == notify.LoginCode:
 		return ErrLoginCode
 	case m.Mobile == "" && m.Email == "" && m.Medium == "":
 		return reserve.ErrNothingToSend
+	case m.Reservation != 0:
+		if right, err := reserve.Repeatable(ctx, s.DB.Pool, m, s.DB.Now()); err != nil || !right {
+			return cmp.Or(err, ErrOutdated)
+		}
 	}
 	variables, err := s.Queue.Variables(m)
 	if err != nil {

@@ -21,3 +21,28 @@ func TestMessageOfNoBranch(t *testing.T) {
 	check(t, "by a manager", c.Manager, "GET", probe{path: "/v2/admin/messages/" + id}, outOfScope)
 	refuses(t, "sent again", c.HQ.Post("/v2/admin/messages/"+id+"/resend", nil))
 }
+
+// TestOutdatedMessageIsNotRepeated: staff send the latest message again, but none with a key that was replaced, and none to a contact that
+// was corrected.
+func TestOutdatedMessageIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	c := newCast(t, servicetest.Start(t))
+	id, _ := c.running(t)
+	latest := func(template string) (path string) {
+		t.Helper()
+		return "/v2/admin/messages/" + only(t, c.s, `select max(id)::text from message where template = $1 and reservation_id = '`+id+`'`, template) + "/resend"
+	}
+	confirmed := latest("reservation-confirmed")
+	c.Manager.Post(confirmed, nil).OK(t)
+	c.Manager.Post("/v2/admin/reservations/"+id+"/key", map[string]string{"reason": "분실"}).OK(t)
+	refuses(t, "with the previous key", c.Manager.Post(confirmed, nil))
+	changed := latest("key-changed")
+	c.Manager.Post(changed, nil).OK(t)
+	c.Manager.Post("/v2/admin/reservations/"+id+"/refunds", map[string]any{"amount": 1000, "reason": "불편"}).OK(t)
+	returned := latest("part-refunded")
+	c.Manager.Post(returned, nil).OK(t)
+	c.Manager.Patch("/v2/admin/reservations/"+id+"/contact", map[string]any{"mobileNum": "010-9999-8888", "reason": "오타"}).OK(t)
+	refuses(t, "with the key of another contact", c.Manager.Post(changed, nil))
+	refuses(t, "to the previous contact", c.Manager.Post(returned, nil))
+	c.Manager.Post(latest("key-changed"), nil).OK(t)
+}

@@ -98,6 +98,7 @@ var table = []row{
 	{account.ErrLastHeadquarters, 400, typeIllegal, "로그인할 수 있는 마지막 본사 계정은 바꿀 수 없습니다."},
 	{console.ErrOwnRights, 400, typeIllegal, "자신의 권한은 스스로 바꿀 수 없습니다."},
 	{backoffice.ErrLoginCode, 400, typeIllegal, "로그인 인증번호는 다시 보낼 수 없습니다."},
+	{backoffice.ErrOutdated, 400, typeIllegal, "그 뒤에 바뀐 내용이 있어 이 메시지는 다시 보낼 수 없습니다. 최근 메시지를 보내 주세요."},
 	{backoffice.ErrNoSession, 404, typeNotFound, "해당 세션을 찾을 수 없습니다."},
 	{booking.ErrAdministratorExists, 409, typeAlreadyExist, "이미 사용 중인 아이디입니다."},
 	{errNotAdministrator, 403, typeAuthorization, "인가되지 않은 사용자입니다."},

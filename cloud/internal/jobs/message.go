@@ -11,6 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/queue"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
 // sendLease is the time an attempt may take before another one is made.
@@ -40,10 +41,7 @@ func (s *Service) send(ctx context.Context, id int64) error {
 
 // attempt makes one attempt to send a claimed message and stores its outcome.
 func (s *Service) attempt(ctx context.Context, m booking.Message) error {
-	kinds := postgres.MessageKinds{
-		OfStay: notify.StayTemplates(), Replacing: notify.ReplacingTemplates(), Awaiting: notify.AwaitingTemplates(), OfRefund: notify.RefundTemplates(),
-	}
-	due, err := postgres.StillDue(ctx, s.DB.Pool, m, kinds, s.DB.Now())
+	due, err := postgres.StillDue(ctx, s.DB.Pool, m, reserve.MessageKinds(), s.DB.Now())
 	if err != nil {
 		return err
 	}

@@ -3,10 +3,12 @@ package reserve
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
 // ErrNothingToSend is returned when the reservation has no key or no contact.
@@ -29,4 +31,25 @@ func (s *Service) ResendKey(ctx context.Context, id booking.ReservationID, by ac
 		}
 		return c.audited(by, "reservation.key-message", nil)
 	})
+}
+
+// MessageKinds returns the templates whose messages later events may make wrong.
+func MessageKinds() postgres.MessageKinds {
+	return postgres.MessageKinds{
+		OfStay: notify.StayTemplates(), Replacing: notify.ReplacingTemplates(), Awaiting: notify.AwaitingTemplates(), OfRefund: notify.RefundTemplates(),
+	}
+}
+
+// Repeatable reports whether a message about a reservation is still right, and its recipient still the guest's contact.
+func Repeatable(ctx context.Context, q postgres.Querier, m booking.Message, now time.Time) (bool, error) {
+	r, err := postgres.Reservation(ctx, q, m.Reservation)
+	if err != nil {
+		return false, err
+	}
+	if m.Mobile != "" && booking.NormalizePhone(m.Mobile) != booking.NormalizePhone(r.Mobile) ||
+		m.Email != "" && booking.NormalizeEmail(m.Email) != booking.NormalizeEmail(r.Email) {
+		return false, nil
+	}
+	m.Attempt = 2 // as one that could not be sent at first
+	return postgres.StillDue(ctx, q, m, MessageKinds(), now)
 }

@@ -23,6 +23,8 @@ export const errors: Record<string, string> = {
     "The last account of the headquarters that can log in cannot be changed.",
   "자신의 권한은 스스로 바꿀 수 없습니다.": "You cannot change your own rights.",
   "로그인 인증번호는 다시 보낼 수 없습니다.": "A login code cannot be sent again.",
+  "그 뒤에 바뀐 내용이 있어 이 메시지는 다시 보낼 수 없습니다. 최근 메시지를 보내 주세요.":
+    "Something has changed since, so this message cannot be sent again. Please send the latest one.",
   "해당 세션을 찾을 수 없습니다.": "This session does not exist.",
   "이미 사용 중인 아이디입니다.": "This ID is already in use.",
   "인가되지 않은 사용자입니다.": "Your account may not do this.",
