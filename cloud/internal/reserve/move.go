@@ -159,8 +159,11 @@ func (c *change) moveTo(stay stay, branch booking.Branch, to target, by, reason 
 			return err
 		}
 	}
-	if err := branch.Schedule.Check(times, branch.Zone); err != nil {
-		return err
+	// The time that it has stays its own if the branch was closed later, or if a partner sold it outside the opening hours.
+	if present := r.Stay(); times.Start.Before(present.Start) || times.End.After(present.End) {
+		if err := branch.Schedule.Check(times, branch.Zone); err != nil {
+			return err
+		}
 	}
 	if err := c.dropUnpaid(stay); err != nil {
 		return err
