@@ -22,7 +22,7 @@ const EnteredAfterRefund = "entered-after-refund"
 type StoredEntry struct {
 	New         bool
 	Ack         uint64 // the agent may forget the entries up to this one; 0: none
-	Broken      bool   // an entry is the first that does not continue the chain
+	Broken      bool   // an entry is the first that does not continue the chain, or differs from an earlier report
 	Missing     bool   // the entries between the last one and those stored will never come
 	Reservation booking.ReservationID
 	AfterRefund bool // the reservation had been cancelled when the guest entered
@@ -38,7 +38,7 @@ const ofJournal = `journal = $2 and username in (
 
 // StoreEntry stores an entry of the journal of an agent once, verifies that it continues the chain, and assigns it to its
 // reservation. Entries may overtake each other: one that arrives before its predecessor is stored, and acknowledged with it. If
-// the predecessor is not there after lossAge, it is lost.
+// the predecessor is not there after lossAge, it is lost. One that differs from an earlier report is stored beside it, in a journal of its own.
 func StoreEntry(ctx context.Context, tx pgx.Tx, username string, e protocol.PassEntry, now time.Time) (s StoredEntry, err error) {
 	var (
 		last   uint64
@@ -68,11 +68,21 @@ func StoreEntry(ctx context.Context, tx pgx.Tx, username string, e protocol.Pass
 	if err != nil {
 		return s, err
 	}
+	journal := e.Journal
+	// An entry that says something else than before was changed on the way or on the machine, or its card was restored from an older image.
+	// It is stored beside the first one: a guest who entered must not count as one who did not.
+	if s.Broken = len(known) > 0 && !slices.Contains(known, e.Hash); s.Broken {
+		journal = e.Journal + "/" + e.Hash
+		err = tx.QueryRow(ctx, `select coalesce(array_agg(hash), '{}') from pass_entry where entry = $3 and `+ofJournal, username, journal, e.Entry).Scan(&known)
+		if err != nil {
+			return s, err
+		}
+	}
 	if s.New = len(known) == 0; s.New {
 		_, err = tx.Exec(ctx, `
 			insert into pass_entry (username, journal, entry, branch_id, pass_id, reservation_id, device, at, outcome, reason, source, previous, hash, received_at)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-			username, e.Journal, e.Entry, branch, null(e.Pass), null(s.Reservation), e.Device, e.At, e.Outcome, e.Reason, e.Source, e.Previous, e.Hash, now)
+			username, journal, e.Entry, branch, null(e.Pass), null(s.Reservation), e.Device, e.At, e.Outcome, e.Reason, e.Source, e.Previous, e.Hash, now)
 		if err != nil {
 			return s, err
 		}
@@ -81,9 +91,7 @@ func StoreEntry(ctx context.Context, tx pgx.Tx, username string, e protocol.Pass
 		}
 	}
 	if e.Entry <= last {
-		s.Ack = last
-		// An entry that says something else than before was changed on the way or on the machine.
-		s.Broken = !s.New && !slices.Contains(known, e.Hash)
+		s.Ack = e.Entry // not last: those between may be others than before, and not be here
 		return s, nil
 	}
 	stored, err := entriesAfter(ctx, tx, username, e.Journal, last)
