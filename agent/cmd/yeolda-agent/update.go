@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -85,16 +86,40 @@ func (c *installUpdateCommand) Run(ctx context.Context) error {
 		_ = os.Remove(filepath.Join(c.Dir, "request.json")) // or systemd would start this again without end
 	} else {
 		err = update.Install(c.Dir, filepath.Dir(updateFailed), keys, func(deb string) error {
-			dpkg := exec.CommandContext(ctx, "dpkg", "--install", "--force-confold", deb)
-			dpkg.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-			if out, err := dpkg.CombinedOutput(); err != nil {
-				return fmt.Errorf("%w: %s", err, protocol.Clip(string(out)))
-			}
-			return nil
+			return whenUnlocked(ctx, func() ([]byte, error) {
+				dpkg := exec.CommandContext(ctx, "dpkg", "--install", "--force-confold", deb)
+				dpkg.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
+				return dpkg.CombinedOutput()
+			})
 		})
 	}
 	if err != nil {
 		return errors.Join(err, os.WriteFile(updateFailed, []byte(protocol.Clip(err.Error())), 0o644)) //nolint:gosec // the agent reads it
 	}
 	return nil
+}
+
+const (
+	// lockTimeout is how long an installation waits for other programs that install packages, such as unattended-upgrades. With it, dpkg has
+	// two minutes of the ten that systemd grants.
+	lockTimeout  = 8 * time.Minute
+	lockInterval = 5 * time.Second
+)
+
+// whenUnlocked runs dpkg, and again while another program holds its lock: dpkg itself does not wait.
+func whenUnlocked(ctx context.Context, dpkg func() ([]byte, error)) error {
+	for began := time.Now(); ; {
+		out, err := dpkg()
+		if err == nil {
+			return nil
+		}
+		if err = fmt.Errorf("%w: %s", err, protocol.Clip(string(out))); time.Since(began) >= lockTimeout || !bytes.Contains(out, []byte("locked by another process")) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(lockInterval):
+		}
+	}
 }

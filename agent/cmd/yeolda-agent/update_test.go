@@ -2,10 +2,13 @@ package main
 
 import (
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -44,4 +47,40 @@ func TestPackageClient(t *testing.T) {
 		t.Fatalf("the client of the updater: %v", err)
 	}
 	_ = response.Body.Close()
+}
+
+// TestInstallationWaitsForTheLock installs while unattended-upgrades runs: dpkg fails at once, which is no fault of the update.
+func TestInstallationWaitsForTheLock(t *testing.T) {
+	t.Parallel()
+	const frontend = "dpkg: error: dpkg frontend lock was locked by another process with pid 718\nNote: removing the lock file is always wrong\n"
+	for _, tt := range []struct {
+		name   string
+		out    string
+		locked time.Duration // 0: dpkg fails with out always
+		took   time.Duration
+		want   string // in the error; "": none
+	}{
+		{"for minutes", frontend, 4 * time.Minute, 4 * time.Minute, ""},
+		{"the database", "dpkg: error: dpkg database lock was locked by another process with pid 1013\n", time.Minute, time.Minute, ""},
+		{"for hours", frontend, 5 * time.Hour, lockTimeout, "frontend lock was locked"},
+		{"another failure", "dpkg: error processing archive: no space left on device", 0, 0, "no space left"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				err := whenUnlocked(t.Context(), func() ([]byte, error) {
+					if tt.locked == 0 || time.Since(began) < tt.locked {
+						return []byte(tt.out), errors.New("exit status 2")
+					}
+					return nil, nil
+				})
+				if took := time.Since(began); took != tt.took {
+					t.Errorf("took %v, want %v", took, tt.took)
+				}
+				if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+					t.Errorf("got %v, want an error with %q", err, tt.want)
+				}
+			})
+		})
+	}
 }
