@@ -24,6 +24,8 @@ const (
 type Update struct {
 	Version  string    `json:"version"` // of the Debian package
 	Packages []Package `json:"packages"`
+	// Rollout is its number; 0: unknown. A package that failed is tried again if another rollout asks for it.
+	Rollout uint64 `json:"rollout,omitempty"`
 }
 
 // Package is the Debian package of the agent for one architecture.

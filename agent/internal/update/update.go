@@ -70,6 +70,7 @@ type Updater struct {
 type state struct {
 	protocol.UpdateStatus
 	SHA256      string  `json:"sha256"`
+	Rollout     uint64  `json:"rollout,omitempty"`     // that asked for it
 	Interrupted int     `json:"interrupted,omitempty"` // installations that a power cut has ended
 	Earlier     Outcome `json:"earlier"`               // of another update: present when this one began
 }
@@ -138,7 +139,12 @@ func (u *Updater) left() Outcome {
 	return u.Outcome()
 }
 
-// Ask begins an update, unless it is in progress, is installed, or has failed before with the same package.
+// ended reports whether the last update has failed or was rolled back. mu is held.
+func (u *Updater) ended() bool {
+	return u.last.State == protocol.UpdateFailed || u.last.State == protocol.UpdateInstalling && u.outcome() != (Outcome{})
+}
+
+// Ask begins an update, unless it is in progress, is installed, or has failed before with the same package in the same rollout.
 func (u *Updater) Ask(ctx context.Context, m protocol.Update) {
 	p, ok := m.For(u.Architecture)
 	u.mu.Lock()
@@ -146,13 +152,12 @@ func (u *Updater) Ask(ctx context.Context, m protocol.Update) {
 	switch {
 	case m.Version == u.Version, u.busy:
 		return
-	case u.last.Version == m.Version && u.last.SHA256 == p.SHA256 && (u.last.State != protocol.UpdateFetching || time.Since(u.tried) < retryDelay):
+	case u.last.Version != m.Version || u.last.SHA256 != p.SHA256 || u.ended() && m.Rollout != u.last.Rollout && m.Rollout != 0:
+		u.last = state{SHA256: p.SHA256, Rollout: m.Rollout, Earlier: u.left()}
+	case u.last.State != protocol.UpdateFetching || time.Since(u.tried) < retryDelay:
 		return
 	}
 	u.tried = time.Now()
-	if u.last.Version != m.Version || u.last.SHA256 != p.SHA256 {
-		u.last = state{SHA256: p.SHA256, Earlier: u.left()}
-	}
 	u.last.UpdateStatus = protocol.UpdateStatus{Version: m.Version, State: protocol.UpdateFetching}
 	if !ok {
 		u.end(protocol.UpdateFailed, "there is no package for "+u.Architecture)

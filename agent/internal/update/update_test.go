@@ -186,6 +186,62 @@ func TestUpdateIsRejected(t *testing.T) {
 	}
 }
 
+// TestAnotherRolloutTriesAgain fails an update, after which an operator removes the cause and begins another rollout of the same version. Only
+// that tries the package again, once.
+func TestAnotherRolloutTriesAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	outcome := Outcome{}
+	f.Outcome = func() Outcome { return outcome }
+	m := signed(release, f.url, deb)
+	m.Rollout = 7
+	requested := func() bool {
+		_, err := os.Stat(filepath.Join(f.Dir, requestFile))
+		return err == nil
+	}
+	install := func(at int64) {
+		t.Helper()
+		if !requested() {
+			t.Fatal("the installer was not asked")
+		}
+		if err := os.Remove(filepath.Join(f.Dir, requestFile)); err != nil {
+			t.Fatal(err)
+		}
+		outcome = Outcome{protocol.UpdateFailed, "no space left on device", at}
+	}
+	f.ask(t, m)
+	m.Rollout = 8
+	f.Ask(t.Context(), m) // while the installer runs
+	if f.busy {
+		t.Fatal("an installation in progress is begun again")
+	}
+	install(1)
+	m.Rollout = 7
+	f.Ask(t.Context(), m)
+	if f.busy || f.Status().State != protocol.UpdateFailed {
+		t.Fatalf("the same rollout: got %+v, want failed", f.Status())
+	}
+	m.Rollout = 8
+	for len(f.changed) > 0 {
+		<-f.changed
+	}
+	if f.Ask(t.Context(), m); len(f.changed) == 0 {
+		t.Fatal("another rollout: the package is not tried again")
+	}
+	if got := f.ask(t, m); got.State != protocol.UpdateInstalling {
+		t.Fatalf("another rollout: got %+v, want installing", got)
+	}
+	install(2)
+	restarted := &Updater{Dir: f.Dir, Version: f.Version, Architecture: f.Architecture, Keys: f.Keys, Outcome: f.Outcome, Log: f.Log}
+	restarted.Load()
+	for _, m.Rollout = range []uint64{8, 0} { // an older service names none
+		restarted.Ask(t.Context(), m)
+		if got := restarted.Status(); restarted.busy || got.State != protocol.UpdateFailed {
+			t.Errorf("repeated after a restart: got %+v, want failed", got)
+		}
+	}
+}
+
 // TestRootTrustsNobody plays an agent that was taken over: root installs nothing that the release key has not signed.
 func TestRootTrustsNobody(t *testing.T) {
 	t.Parallel()

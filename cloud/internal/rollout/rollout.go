@@ -274,7 +274,8 @@ func (s *Service) Step(ctx context.Context) error {
 			continue
 		}
 		to := protocol.Peer{Agent: protocol.Agent{Branch: m.Branch, Username: m.Username}}
-		if err := s.Send(to, protocol.Update{Version: version, Packages: packages}); err != nil {
+		update := protocol.Update{Version: version, Packages: packages, Rollout: uint64(r.ID)} //nolint:gosec // from a sequence
+		if err := s.Send(to, update); err != nil {
 			failures = append(failures, fmt.Errorf("rollout: ask %s: %w", m.Username, err))
 		}
 	}

@@ -220,6 +220,9 @@ func (f *fleet) send(to protocol.Peer, m protocol.Message) error {
 	if u.Packages[0].URL == "agent.deb" {
 		return errors.New("the address of a package is relative")
 	}
+	if u.Rollout == 0 {
+		return errors.New("the update names no rollout")
+	}
 	f.asked[u.Version]++
 	f.report(to.Username, u.Version)
 	return nil
