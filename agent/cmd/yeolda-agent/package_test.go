@@ -140,6 +140,52 @@ func TestRemoval(t *testing.T) {
 	}
 }
 
+// TestPreinst keeps the working version for the trial. On a full disk the update fails, and leaves the version of a trial that is not
+// over, and nothing more on the disk.
+func TestPreinst(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		cp    string // the command; empty: the real one
+		kept  string
+		fails bool
+	}{
+		"space":     {"", "working", false},
+		"full disk": {"#!/bin/sh\necho -n work >$2\nexit 1\n", "of a trial", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, commands := t.TempDir(), t.TempDir()
+			update := filepath.Join(dir, "update")
+			if err := os.Mkdir(update, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for file, text := range map[string]string{"program": "working", "credentials": "", "health": "connected=yes\n", "update/previous": "of a trial"} {
+				write(t, filepath.Join(dir, file), text)
+			}
+			if tt.cp != "" {
+				if err := os.WriteFile(filepath.Join(commands, "cp"), []byte(tt.cp), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := exec.Command(filepath.Join(packaging, "preinst"), "upgrade")
+			c.Env = []string{"PATH=" + commands + ":/usr/bin:/bin", "YEOLDA_AGENT_UPDATE=" + update, "YEOLDA_AGENT_HEALTH=" + dir + "/health",
+				"YEOLDA_AGENT_PROGRAM=" + dir + "/program", "YEOLDA_AGENT_CREDENTIALS=" + dir + "/credentials"}
+			if out, err := c.CombinedOutput(); (err != nil) != tt.fails {
+				t.Fatalf("got %v, want failure %v\n%s", err, tt.fails, out)
+			}
+			if text, err := os.ReadFile(filepath.Join(update, "previous")); err != nil || string(text) != tt.kept {
+				t.Errorf("kept %q, %v, want %q", text, err, tt.kept)
+			}
+			if _, err := os.Stat(filepath.Join(update, "trial")); (err != nil) != tt.fails {
+				t.Errorf("trial: got %v, want none: %v", err, tt.fails)
+			}
+			if _, err := os.Stat(filepath.Join(update, "previous.new")); err == nil {
+				t.Error("a torn copy remains")
+			}
+		})
+	}
+}
+
 // TestPurge checks that nothing remains that could open the way into a branch.
 func TestPurge(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/yeolda/yeolda/agent/internal/durable"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -31,6 +33,8 @@ import (
 const (
 	fetchTimeout = 15 * time.Minute // on a slow connection
 	maxPackage   = 200 << 20
+	// spaceLeft is the space that a package leaves on the disk, for the journal of the keypads; see package doctor.
+	spaceLeft = 8 << 20
 	// retryDelay is the delay before a package is fetched again.
 	retryDelay = 30 * time.Second
 )
@@ -58,6 +62,8 @@ type Updater struct {
 	Changed      func()         // called when the status changes; must neither block nor call the Updater; may be nil
 	Log          *slog.Logger
 	Client       *http.Client // nil: http.DefaultClient
+
+	free func(dir string) (bytes uint64, err error) // nil: of the disk
 
 	mu    sync.Mutex
 	busy  bool
@@ -208,7 +214,7 @@ func (u *Updater) announce() {
 type permanentError struct{ error }
 
 // fetch fetches a package, verifies it and leaves the request for root.
-func (u *Updater) fetch(ctx context.Context, version string, p protocol.Package) error {
+func (u *Updater) fetch(ctx context.Context, version string, p protocol.Package) (err error) {
 	keys, err := u.Keys()
 	if err != nil {
 		return permanentError{err}
@@ -237,7 +243,17 @@ func (u *Updater) fetch(ctx context.Context, version string, p protocol.Package)
 	if err := os.MkdirAll(u.Dir, 0o700); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(filepath.Join(u.Dir, packageFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	name := filepath.Join(u.Dir, packageFile)
+	defer func() {
+		if err != nil {
+			_ = os.Remove(name) // on a full disk, keypads open nothing
+		}
+	}()
+	_ = os.Remove(name) // of an earlier update
+	if err := u.checkSpace(response.ContentLength); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -250,6 +266,31 @@ func (u *Updater) fetch(ctx context.Context, version string, p protocol.Package)
 		return err
 	}
 	return write(filepath.Join(u.Dir, requestFile), text)
+}
+
+// checkSpace returns an error if the disk has no space for a package of a size; below 0: unknown.
+func (u *Updater) checkSpace(size int64) error {
+	free := u.free
+	if free == nil {
+		free = diskSpace
+	}
+	available, err := free(u.Dir)
+	if err != nil {
+		return err
+	}
+	if needed := uint64(max(size, 0)) + spaceLeft; available < needed { //nolint:gosec // not negative
+		return fmt.Errorf("%d KiB of the disk are free, the package needs %d", available>>10, needed>>10)
+	}
+	return nil
+}
+
+// diskSpace returns the free space of the disk of a folder.
+func diskSpace(dir string) (uint64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return s.Bavail * uint64(s.Bsize), nil //nolint:gosec // the size of a block is positive
 }
 
 // copyVerified copies a package and compares its hash.

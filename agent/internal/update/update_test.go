@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -238,6 +239,35 @@ func TestAnotherRolloutTriesAgain(t *testing.T) {
 		restarted.Ask(t.Context(), m)
 		if got := restarted.Status(); restarted.busy || got.State != protocol.UpdateFailed {
 			t.Errorf("repeated after a restart: got %+v, want failed", got)
+		}
+	}
+}
+
+// TestFetchLeavesSpace fetches packages on a card that is nearly full: what is left of it is needed for the journal of the keypads.
+func TestFetchLeavesSpace(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	name := filepath.Join(f.Dir, packageFile)
+	if err := write(name, []byte("of an earlier update")); err != nil {
+		t.Fatal(err)
+	}
+	f.free = func(string) (uint64, error) {
+		if _, err := os.Stat(name); err == nil {
+			t.Error("the package of the earlier update takes space")
+		}
+		return spaceLeft + uint64(len(deb)) - 1, nil
+	}
+	if got := f.ask(t, signed(release, f.url, deb)); got.State != protocol.UpdateFetching || !strings.Contains(got.Detail, "KiB") {
+		t.Errorf("got %+v, want the space that is free", got)
+	}
+
+	torn := newFixture(t)
+	if got := torn.ask(t, signed(release, torn.url, []byte("another"))); got.State != protocol.UpdateFetching || got.Detail == "" {
+		t.Errorf("got %+v, want that the package is another one", got)
+	}
+	for _, dir := range []string{f.Dir, torn.Dir} {
+		if info, err := os.Stat(filepath.Join(dir, packageFile)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the package remains: %v, %v", info, err)
 		}
 	}
 }
