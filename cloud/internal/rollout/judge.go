@@ -156,6 +156,9 @@ func verdict(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) (sta
 	switch {
 	case m.Version != r.Version:
 		worse = "the version was not installed in time"
+		if u := m.Update; u != nil && u.Version == r.Version && u.State == protocol.UpdateFetching && u.Detail != "" {
+			worse += ": " + u.Detail
+		}
 		if m.BeforeFailure != "" {
 			worse += ", and the agent still reports " + m.BeforeFailure
 		}

@@ -27,6 +27,8 @@ func TestFailureOfAnEarlierPackageDoesNotCount(t *testing.T) {
 		{"fails for another reason", []*protocol.UpdateStatus{&unsigned, &rolledBack}, stopped, 2 * minute, "door_1 failed"},
 		{"fails for the same reason again", []*protocol.UpdateStatus{&unsigned, {Version: "2", State: protocol.UpdateInstalling}, &unsigned}, stopped, 3 * minute, "not signed"},
 		{"installed and rolled back for the same reason", []*protocol.UpdateStatus{&rolledBack, nil, &rolledBack}, stopped, 3 * minute, "door_1 failed"},
+		{"cannot fetch it", []*protocol.UpdateStatus{{Version: "2", State: protocol.UpdateFetching, Detail: "packages.example returned 404 Not Found"}},
+			stopped, 16 * minute, "not installed in time: packages.example returned 404"},
 		{"does nothing", []*protocol.UpdateStatus{&unsigned}, stopped, 16 * minute, "not signed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
