@@ -35,6 +35,9 @@ const (
 	maxPackage   = 200 << 20
 	// spaceLeft is the space that a package leaves on the disk, for the journal of the keypads; see package doctor.
 	spaceLeft = 8 << 20
+	// askedTimeout is how long an update counts as asked for after a request. The service repeats it every few seconds, unless the rollout was
+	// stopped.
+	askedTimeout = time.Minute
 	// retryDelay is the delay before a package is fetched again.
 	retryDelay = 30 * time.Second
 )
@@ -68,6 +71,7 @@ type Updater struct {
 	mu    sync.Mutex
 	busy  bool
 	tried time.Time
+	asked time.Time // when the service last asked for the update that is being fetched
 	last  state
 }
 
@@ -156,7 +160,12 @@ func (u *Updater) Ask(ctx context.Context, m protocol.Update) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
-	case m.Version == u.Version, u.busy:
+	case u.busy:
+		if m.Version == u.last.Version && p.SHA256 == u.last.SHA256 {
+			u.asked = time.Now()
+		}
+		return
+	case m.Version == u.Version:
 		return
 	case u.last.Version != m.Version || u.last.SHA256 != p.SHA256 || u.ended() && m.Rollout != u.last.Rollout && m.Rollout != 0:
 		u.last = state{SHA256: p.SHA256, Rollout: m.Rollout, Earlier: u.left()}
@@ -164,6 +173,7 @@ func (u *Updater) Ask(ctx context.Context, m protocol.Update) {
 		return
 	}
 	u.tried = time.Now()
+	u.asked = u.tried
 	u.last.UpdateStatus = protocol.UpdateStatus{Version: m.Version, State: protocol.UpdateFetching}
 	if !ok {
 		u.end(protocol.UpdateFailed, "there is no package for "+u.Architecture)
@@ -214,7 +224,7 @@ func (u *Updater) announce() {
 type permanentError struct{ error }
 
 // fetch fetches a package, verifies it and leaves the request for root.
-func (u *Updater) fetch(ctx context.Context, version string, p protocol.Package) (err error) {
+func (u *Updater) fetch(ctx context.Context, version string, p protocol.Package) error {
 	keys, err := u.Keys()
 	if err != nil {
 		return permanentError{err}
@@ -222,6 +232,36 @@ func (u *Updater) fetch(ctx context.Context, version string, p protocol.Package)
 	if err := p.Verify(version, keys...); err != nil {
 		return permanentError{fmt.Errorf("the release key has not signed the package: %w", err)}
 	}
+	if !u.fetched(p) {
+		if err := u.download(ctx, p); err != nil {
+			return err
+		}
+	}
+	u.mu.Lock()
+	wanted := time.Since(u.asked) < askedTimeout
+	u.mu.Unlock()
+	if !wanted {
+		return errors.New("the package is fetched, but the service no longer asks for it")
+	}
+	text, err := json.Marshal(Request{version, p})
+	if err != nil {
+		return err
+	}
+	return write(filepath.Join(u.Dir, requestFile), text)
+}
+
+// fetched reports whether a package is there already.
+func (u *Updater) fetched(p protocol.Package) bool {
+	file, err := os.Open(filepath.Join(u.Dir, packageFile))
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	return copyVerified(io.Discard, file, p) == nil
+}
+
+// download fetches a package into the folder. On an error, nothing of it remains there.
+func (u *Updater) download(ctx context.Context, p protocol.Package) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL, nil)
@@ -258,14 +298,7 @@ func (u *Updater) fetch(ctx context.Context, version string, p protocol.Package)
 		return err
 	}
 	err = copyVerified(file, response.Body, p)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	text, err := json.Marshal(Request{version, p})
-	if err != nil {
-		return err
-	}
-	return write(filepath.Join(u.Dir, requestFile), text)
+	return errors.Join(err, file.Sync(), file.Close())
 }
 
 // checkSpace returns an error if the disk has no space for a package of a size; below 0: unknown.

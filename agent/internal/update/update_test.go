@@ -243,6 +243,68 @@ func TestAnotherRolloutTriesAgain(t *testing.T) {
 	}
 }
 
+// TestStoppedUpdateIsNotInstalled fetches a package so slowly that the rollout was stopped meanwhile. If the service asks again, the package
+// is not fetched again.
+func TestStoppedUpdateIsNotInstalled(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	provide, fetched := make(chan struct{}), 0
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		<-provide
+		fetched++
+		_, _ = w.Write(deb)
+	}))
+	t.Cleanup(slow.Close)
+	finish := sync.OnceFunc(func() { close(provide) })
+	t.Cleanup(finish)
+	m := signed(release, slow.URL, deb)
+	f.Ask(t.Context(), m)
+	<-f.changed
+	f.mu.Lock()
+	f.asked = f.asked.Add(-askedTimeout)
+	f.mu.Unlock()
+	finish()
+	<-f.changed
+	if got := f.Status(); got.State != protocol.UpdateFetching || got.Detail == "" {
+		t.Fatalf("got %+v, want that the package is fetched only", got)
+	}
+	if _, err := os.Stat(filepath.Join(f.Dir, requestFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the installer was asked: %v", err)
+	}
+	f.mu.Lock()
+	f.tried = f.tried.Add(-retryDelay)
+	f.mu.Unlock()
+	if got := f.ask(t, m); got.State != protocol.UpdateInstalling || fetched != 1 {
+		t.Errorf("asked again: got %+v after %d downloads, want installing after 1", got, fetched)
+	}
+}
+
+// TestRepeatedRequestKeepsUpdateWanted repeats the request while the package is fetched, as the service does.
+func TestRepeatedRequestKeepsUpdateWanted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	provide := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		<-provide
+		_, _ = w.Write(deb)
+	}))
+	t.Cleanup(slow.Close)
+	finish := sync.OnceFunc(func() { close(provide) })
+	t.Cleanup(finish)
+	m := signed(release, slow.URL, deb)
+	f.Ask(t.Context(), m)
+	<-f.changed
+	f.mu.Lock()
+	f.asked = f.asked.Add(-askedTimeout)
+	f.mu.Unlock()
+	f.Ask(t.Context(), m)
+	finish()
+	<-f.changed
+	if got := f.Status(); got.State != protocol.UpdateInstalling {
+		t.Errorf("got %+v, want installing", got)
+	}
+}
+
 // TestFetchLeavesSpace fetches packages on a card that is nearly full: what is left of it is needed for the journal of the keypads.
 func TestFetchLeavesSpace(t *testing.T) {
 	t.Parallel()
