@@ -68,6 +68,8 @@ type Updater struct {
 
 	free func(dir string) (bytes uint64, err error) // nil: of the disk
 
+	disk sync.Mutex // held while the state is stored
+
 	mu    sync.Mutex
 	busy  bool
 	tried time.Time
@@ -91,13 +93,20 @@ const maxInterrupted = 3
 // Load reads the state of the last update when the agent starts. An installation that a power cut has interrupted is tried again when
 // the cloud repeats its request.
 func (u *Updater) Load() {
+	if u.load() {
+		u.store()
+	}
+}
+
+// load reads the state and reports whether it has changed.
+func (u *Updater) load() (changed bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if text, err := os.ReadFile(filepath.Join(u.Dir, stateFile)); err == nil {
 		_ = json.Unmarshal(text, &u.last) // of no importance: the update begins again
 	}
 	if !u.interrupted() {
-		return
+		return false
 	}
 	u.last.Interrupted++
 	if u.last.Interrupted < maxInterrupted {
@@ -105,6 +114,7 @@ func (u *Updater) Load() {
 	} else {
 		u.end(protocol.UpdateFailed, "the installation was interrupted repeatedly")
 	}
+	return true
 }
 
 // interrupted reports whether an installation began and left neither the new version nor a reason.
@@ -177,34 +187,49 @@ func (u *Updater) Ask(ctx context.Context, m protocol.Update) {
 	u.last.UpdateStatus = protocol.UpdateStatus{Version: m.Version, State: protocol.UpdateFetching}
 	if !ok {
 		u.end(protocol.UpdateFailed, "there is no package for "+u.Architecture)
+		go u.store() // not here, where other requests of the service wait
 		return
 	}
 	u.busy = true
 	u.announce()
 	go func() {
-		err := u.fetch(ctx, m.Version, p)
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		u.busy = false
-		var permanent permanentError
-		switch {
-		case errors.As(err, &permanent):
-			u.Log.Error("update rejected", "version", m.Version, "error", err)
-			u.end(protocol.UpdateFailed, err.Error())
-		case err != nil:
-			u.Log.Warn("update not fetched", "version", m.Version, "error", err)
-			u.end(protocol.UpdateFetching, err.Error()) // asked again, it is fetched again
-		default:
-			u.Log.Info("update passed to the installer", "version", m.Version)
-			u.end(protocol.UpdateInstalling, "")
-		}
+		u.fetched(m.Version, u.fetch(ctx, m.Version, p))
+		u.store()
 	}()
 }
 
-// end stores the state of the update.
+// fetched sets the state of an update by the outcome of its fetch.
+func (u *Updater) fetched(version string, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.busy = false
+	var permanent permanentError
+	switch {
+	case errors.As(err, &permanent):
+		u.Log.Error("update rejected", "version", version, "error", err)
+		u.end(protocol.UpdateFailed, err.Error())
+	case err != nil:
+		u.Log.Warn("update not fetched", "version", version, "error", err)
+		u.end(protocol.UpdateFetching, err.Error()) // asked again, it is fetched again
+	default:
+		u.Log.Info("update passed to the installer", "version", version)
+		u.end(protocol.UpdateInstalling, "")
+	}
+}
+
+// end sets the state of the update, which the caller then stores. mu is held.
 func (u *Updater) end(s protocol.UpdateState, detail string) {
 	u.last.State, u.last.Detail = s, protocol.Clip(detail)
+}
+
+// store stores the state of the update and announces it. Without mu, because a card can stall: Status feeds the watchdog, and Ask runs where
+// the messages of the service wait.
+func (u *Updater) store() {
+	u.disk.Lock()
+	defer u.disk.Unlock()
+	u.mu.Lock()
 	text, err := json.Marshal(u.last)
+	u.mu.Unlock()
 	if err == nil {
 		err = write(filepath.Join(u.Dir, stateFile), text)
 	}
@@ -232,7 +257,7 @@ func (u *Updater) fetch(ctx context.Context, version string, p protocol.Package)
 	if err := p.Verify(version, keys...); err != nil {
 		return permanentError{fmt.Errorf("the release key has not signed the package: %w", err)}
 	}
-	if !u.fetched(p) {
+	if !u.has(p) {
 		if err := u.download(ctx, p); err != nil {
 			return err
 		}
@@ -250,8 +275,8 @@ func (u *Updater) fetch(ctx context.Context, version string, p protocol.Package)
 	return write(filepath.Join(u.Dir, requestFile), text)
 }
 
-// fetched reports whether a package is there already.
-func (u *Updater) fetched(p protocol.Package) bool {
+// has reports whether a package is there already.
+func (u *Updater) has(p protocol.Package) bool {
 	file, err := os.Open(filepath.Join(u.Dir, packageFile))
 	if err != nil {
 		return false

@@ -8,13 +8,16 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -302,6 +305,44 @@ func TestRepeatedRequestKeepsUpdateWanted(t *testing.T) {
 	<-f.changed
 	if got := f.Status(); got.State != protocol.UpdateInstalling {
 		t.Errorf("got %+v, want installing", got)
+	}
+}
+
+// TestStalledCardHoldsUpNothing stores the state of an update on a card that stalls, as cheap ones do after a package was written. The
+// watchdog is fed by what asks for the status, and doors are asked for by what passes on the requests of the service.
+func TestStalledCardHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	stalled := filepath.Join(f.Dir, stateFile+".new")
+	if err := errors.Join(os.MkdirAll(f.Dir, 0o700), syscall.Mkfifo(stalled, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	unsupported := signed(release, f.url, deb)
+	unsupported.Packages[0].Architecture = "armhf"
+	for name, m := range map[string]protocol.Update{"fetched": signed(release, f.url, deb), "no package": unsupported} {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f.Ask(t.Context(), m)
+			for s := f.Status(); s.State == protocol.UpdateFetching; s = f.Status() {
+				runtime.Gosched()
+			}
+			f.Ask(t.Context(), m)
+		}()
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: the card holds up the agent", name)
+		}
+	}
+	drain, err := os.Open(stalled) // the card works again
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer drain.Close()
+	_, _ = io.Copy(io.Discard, drain)
+	for range 3 { // that the package is fetched, and both ends, once they are stored
+		<-f.changed
 	}
 }
 
