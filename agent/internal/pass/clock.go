@@ -93,9 +93,9 @@ func NewClock(machine Machine, disk Disk, log *slog.Logger) *Clock {
 	return c
 }
 
-// neverSet is the time before which a hardware clock has not been set: that of a Pi 5 without its battery counts from 1970 since the power
-// came back. Related to the time, it would show the same time again after each power cut.
-var neverSet = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+// neverSet is the time before which a hardware clock has not been set: without its battery, that of a Pi 5 counts from 1970 since the power
+// came back, a chip on I²C from 2000. Related to the time, it would show the same time again after each power cut.
+var neverSet = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 
 // hardwareSeconds returns the time of the hardware clock; ok is false if there is none, or one that has not been set.
 func hardwareSeconds(machine Machine) (seconds int64, ok bool) {

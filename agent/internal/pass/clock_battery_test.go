@@ -1,6 +1,7 @@
 package pass
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -8,20 +9,30 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// pi5 is a Pi 5 without the battery of its hardware clock, which counts from 1970 since the power came back.
-type pi5 struct {
-	boot string
-	up   time.Duration
+// unset is a machine without the battery of its hardware clock, which counts from its first moment since the power came back: that of a
+// Pi 5 from 1970, most chips on I²C from 2000.
+type unset struct {
+	first time.Time
+	boot  string
+	up    time.Duration
 }
 
-func (p *pi5) Uptime() (string, time.Duration) { return p.boot, p.up }
-func (p *pi5) HardwareClock() (int64, bool)    { return int64(p.up / time.Second), true }
+func (p *unset) Uptime() (string, time.Duration) { return p.boot, p.up }
+func (p *unset) HardwareClock() (int64, bool)    { return p.first.Unix() + int64(p.up/time.Second), true }
 
 // TestClockWithoutBattery cuts the power twice, while nothing but a beacon has shown the time. After three hours the clock shows nearly the
 // same as at the beacon, so that the PIN of a guest who has left would open.
 func TestClockWithoutBattery(t *testing.T) {
 	t.Parallel()
-	disk, machine := memory{}, &pi5{"first start", 20 * time.Second}
+	for _, year := range []int{1970, 2000} {
+		t.Run(fmt.Sprint(year), func(t *testing.T) {
+			testClockWithoutBattery(t, time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC))
+		})
+	}
+}
+
+func testClockWithoutBattery(t *testing.T, first time.Time) {
+	disk, machine := memory{}, &unset{first, "first start", 20 * time.Second}
 	clock := NewClock(machine, disk, slog.New(slog.DiscardHandler))
 	if err := clock.Beacon(protocol.Beacon{Nonce: clock.Heartbeat(), Time: time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC)}); err != nil {
 		t.Fatal(err)
