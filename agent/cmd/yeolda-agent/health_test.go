@@ -3,7 +3,10 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/yeolda/yeolda/agent"
 )
@@ -25,5 +28,42 @@ func TestHealthIsWrittenAfterAFailure(t *testing.T) {
 	}
 	if text, err := os.ReadFile(h.file); err != nil || string(text) != "connected=yes\nfailed=0\n" {
 		t.Errorf("got %q, %v", text, err)
+	}
+}
+
+// TestStalledCardHoldsUpNoReport writes the health to a card that stalls: the loop that feeds the watchdog must not wait for it. Reports are
+// written again when the card works.
+func TestStalledCardHoldsUpNoReport(t *testing.T) {
+	t.Parallel()
+	h := health{file: filepath.Join(t.TempDir(), "health")}
+	if err := syscall.Mkfifo(h.file+".new", 0o600); err != nil { // its writer waits for a reader
+		t.Fatal(err)
+	}
+	report, stop := reporter(func(state agent.Health) { _ = h.write(state) })
+	defer func() { <-stop() }()
+	reported := make(chan struct{})
+	go func() {
+		defer close(reported)
+		for range 1000 {
+			report(agent.Health{})
+			runtime.Gosched()
+		}
+	}()
+	select {
+	case <-reported:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the card holds up the watchdog")
+	}
+	fifo, err := os.OpenFile(h.file+".new", os.O_RDWR, 0) // the card works again
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fifo.Close()
+	for n := 0; ; n++ { // the first report that is written goes to the FIFO
+		report(agent.Health{Connected: n%2 == 0})
+		if info, err := os.Lstat(h.file); err == nil && info.Mode().IsRegular() {
+			return
+		}
+		runtime.Gosched()
 	}
 }

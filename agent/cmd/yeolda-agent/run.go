@@ -87,6 +87,15 @@ func (c *runCommand) run(ctx context.Context, log *slog.Logger) (err error) {
 	if c.Broker != "" || settings.Broker != "" {
 		brokerFile = "" // an operator has chosen the broker of this machine
 	}
+	report, stop := reporter(func(h agent.Health) {
+		if err := health.write(h); err != nil {
+			log.Debug("health", "error", err)
+		}
+		if h.Connected && len(problems) == 0 {
+			save()
+		}
+	})
+	defer stop()
 	updater, updateChanged := c.updater(cmp.Or(settings.CA, id.credentials.CA), log)
 	return agent.Run(ctx, agent.Config{
 		Branch: id.credentials.Branch, Username: id.credentials.Username, Password: id.credentials.Password,
@@ -95,14 +104,7 @@ func (c *runCommand) run(ctx context.Context, log *slog.Logger) (err error) {
 		BrokerURL: id.broker, BrokerFile: brokerFile, TLS: id.tls, AddressFile: c.stateFile("address"), PassDir: c.stateFile("passes"), Version: release(), Logger: log,
 		Tail: tail, Doctor: c.examine,
 		Alive: alive, Update: updater.Ask, UpdateStatus: updater.Status, UpdateChanged: updateChanged, Settings: keeper,
-		Health: func(h agent.Health) {
-			if err := health.write(h); err != nil {
-				log.Debug("health", "error", err)
-			}
-			if h.Connected && len(problems) == 0 {
-				save()
-			}
-		},
+		Health:   report,
 		SelfTest: cached(func() []protocol.SelfTest { return c.selfTests(problems, settings) }),
 	}, board)
 }
@@ -269,6 +271,25 @@ func replace(name string, text []byte, mode os.FileMode) error {
 		return err
 	}
 	return os.Rename(name+".new", name)
+}
+
+// reporter returns a function that passes the health of the agent to write, in the background: it is called where the watchdog is fed,
+// and a card can stall. A report that comes while another one is written is dropped; the agent repeats it. stop waits for no card; its
+// channel is closed after the last write.
+func reporter(write func(agent.Health)) (report func(agent.Health), stop func() (stopped <-chan struct{})) {
+	reports, stopped := make(chan agent.Health), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for h := range reports {
+			write(h)
+		}
+	}()
+	return func(h agent.Health) {
+		select {
+		case reports <- h:
+		default:
+		}
+	}, func() <-chan struct{} { close(reports); return stopped }
 }
 
 // health tells the update trial, and the next start, how the agent is doing.
