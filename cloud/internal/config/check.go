@@ -161,6 +161,9 @@ func (s Settings) validateURLs(problem report) {
 		problem(variable, "begins with %s://, not with %s://", u.Scheme, strings.Join(schemes, ":// or "))
 	}
 	check("YEOLDA_PUBLIC_URL", s.HTTP.PublicURL, "http", "https")
+	if u, err := url.Parse(s.HTTP.PublicURL); err == nil && u.Host != "" && s.HTTP.PublicURL != u.Scheme+"://"+u.Host {
+		problem("YEOLDA_PUBLIC_URL", "has more than scheme, host and port: pages and links have fixed paths, such as /k/ for keys; use a host name of its own, such as https://rooms.example")
+	}
 	for _, broker := range s.MQTT.BrokerURLs() {
 		check("YEOLDA_BROKER_URL", broker, "mqtt", "mqtts", "tcp", "ssl", "tls", "ws", "wss")
 	}

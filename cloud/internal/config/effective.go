@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -50,7 +51,7 @@ func (s Settings) Effective() Settings {
 	if s.Demo() {
 		s.fillDemo()
 	}
-	s.HTTP.PublicURL = strings.TrimRight(s.HTTP.PublicURL, "/")
+	s.HTTP.PublicURL = publicOrigin(strings.TrimRight(s.HTTP.PublicURL, "/"))
 	s.HTTP.SecondFactor = list(strings.Join(s.HTTP.SecondFactor, ","))
 	s.Messages.SolapiURL = orText(s.Messages.SolapiURL, SolapiURL)
 	s.Partner.URL = orText(s.Partner.URL, Off)
@@ -58,6 +59,20 @@ func (s Settings) Effective() Settings {
 		*secret.Secret = markDemo(*secret.Secret, secret.demo)
 	}
 	return s
+}
+
+// defaultPorts are the ports that an origin leaves out.
+var defaultPorts = map[string]string{"http": ":80", "https": ":443"}
+
+// publicOrigin returns an address as browsers write its origin: in lower case and without the default port. Passkeys and requests of other
+// sites are recognised by comparing the two.
+func publicOrigin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return address // reported by validateURLs
+	}
+	u.Host = strings.TrimSuffix(strings.ToLower(u.Host), defaultPorts[u.Scheme])
+	return u.String()
 }
 
 // fillDemo replaces missing settings by demo values.
