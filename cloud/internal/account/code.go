@@ -30,6 +30,7 @@ var (
 	codesPerDevice  = limit.Rule{Name: "login-code-device", Max: 5, Window: 10 * time.Minute}
 
 	guessesPerDay     = limit.Rule{Name: "login-guess-day", Max: 100, Window: 24 * time.Hour}
+	guessesPerDevice  = limit.Rule{Name: "login-guess-device", Max: 100, Window: 24 * time.Hour}
 	guessesPerAddress = limit.Rule{Name: "login-guess-address", Max: 60, Window: 10 * time.Minute, Wide: 120}
 )
 
@@ -103,13 +104,14 @@ func (s *Service) SendCode(ctx context.Context, c Customer, b Browser, language 
 	return nil
 }
 
-// takeCode counts a request for a code. Requests by others do not use up what a recognised device may request.
+// takeCode counts a request for a code. Requests by other browsers, also from the same address, do not use up the limit of a
+// recognised device.
 func (s *Service) takeCode(ctx context.Context, c Customer, b Browser) error {
-	if err := s.Limits.TakeClient(ctx, codesPerAddress, b.Client); err != nil {
-		return err
-	}
 	if id := s.recognised(b.Device, c.Subject()); id != "" {
 		return s.Limits.Take(ctx, codesPerDevice, id)
+	}
+	if err := s.Limits.TakeClient(ctx, codesPerAddress, b.Client); err != nil {
+		return err
 	}
 	if err := s.Limits.Take(ctx, codesPerID, c.Subject()); err != nil {
 		return err
@@ -121,13 +123,21 @@ func (s *Service) takeCode(ctx context.Context, c Customer, b Browser) error {
 // void after too many attempts, or a [limit.ExceededError].
 func (s *Service) CheckCode(ctx context.Context, c Customer, b Browser, code string) error {
 	// Counted before the comparison, so that concurrent guesses do not pass the limit together.
-	if err := s.Limits.TakeClient(ctx, guessesPerAddress, b.Client); err != nil {
-		return err
-	}
-	if err := s.Limits.Take(ctx, guessesPerDay, c.Subject()); err != nil {
+	if err := s.takeGuess(ctx, c, b); err != nil {
 		return err
 	}
 	return s.useLoginCode(ctx, c, b, code)
+}
+
+// takeGuess counts an attempt. As in takeCode, other browsers do not use up the limit of a recognised device.
+func (s *Service) takeGuess(ctx context.Context, c Customer, b Browser) error {
+	if id := s.recognised(b.Device, c.Subject()); id != "" {
+		return s.Limits.Take(ctx, guessesPerDevice, id)
+	}
+	if err := s.Limits.TakeClient(ctx, guessesPerAddress, b.Client); err != nil {
+		return err
+	}
+	return s.Limits.Take(ctx, guessesPerDay, c.Subject())
 }
 
 func (s *Service) useLoginCode(ctx context.Context, c Customer, b Browser, code string) error {

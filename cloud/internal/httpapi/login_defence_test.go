@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -61,6 +62,54 @@ func TestStrangersGuessesSpareTheGuest(t *testing.T) {
 	limited := stranger.Post("/account/login", wrong)
 	for n := 0; limited.HTTP == http.StatusUnauthorized && n < perAddress; n++ {
 		limited = stranger.Post("/account/login", wrong)
+	}
+	limited.Fails(t, http.StatusTooManyRequests, "TooManyRequestsError", "")
+}
+
+// Wrong codes from elsewhere use up the attempts of a contact for a day, and clients of the same address its codes and attempts. A browser in
+// which the guest has logged in before still logs in.
+func TestStrangersDoNotLockOutARecognisedGuest(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, behindProxy)
+	guest(t, s)
+	post := func(c *servicetest.Client, path, address string, body map[string]string) servicetest.Answer {
+		t.Helper()
+		answer := c.Send(http.MethodPost, path, body, from(address))
+		if err := json.Unmarshal(answer.Raw, &answer); err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	const mobile, office, perDay, perAddress, codesPerAddress = "010-1234-5678", "203.0.113.9", 100, 60, 20
+	id := map[string]string{"type": "mobile", "id": mobile}
+	with := func(code string) map[string]string {
+		return map[string]string{"type": "mobile", "id": mobile, "code": code}
+	}
+	browser, stranger := s.Client(t), s.Client(t)
+	post(browser, "/account/code", office, id).OK(t)
+	post(browser, "/account/login", office, with(awaitCode(t, s, mobile, 1))).OK(t)
+
+	for n := range perDay {
+		post(stranger, "/account/login", fmt.Sprintf("198.51.%d.1", n/(perAddress/2)), with("x"))
+	}
+	post(stranger, "/account/login", "198.51.200.1", with("x")).Fails(t, http.StatusTooManyRequests, "TooManyRequestsError", "")
+	for n := range perAddress {
+		other := map[string]string{"type": "email", "id": fmt.Sprintf("guest-%d@example.com", n), "code": "x"}
+		post(stranger, "/account/login", office, other)
+		if n < codesPerAddress {
+			post(stranger, "/account/code", office, other)
+		}
+	}
+	for _, path := range []string{"/account/code", "/account/login"} {
+		post(stranger, path, office, with("x")).Fails(t, http.StatusTooManyRequests, "TooManyRequestsError", "")
+	}
+
+	post(browser, "/account/code", office, id).OK(t)
+	post(browser, "/account/login", office, with(awaitCode(t, s, mobile, 2))).OK(t)
+
+	limited := post(browser, "/account/login", office, with("x")) // the browser has a limit of its own
+	for n := 0; limited.HTTP == http.StatusUnauthorized && n < perDay; n++ {
+		limited = post(browser, "/account/login", office, with("x"))
 	}
 	limited.Fails(t, http.StatusTooManyRequests, "TooManyRequestsError", "")
 }
