@@ -235,8 +235,11 @@ func (m Message) value(name string) string {
 	case brandVariable:
 		return oneLine(m.brand())
 	}
-	v := strings.TrimSpace(printable(m.Variables[name]))
-	if v != "" {
+	v := m.Variables[name]
+	if name != "message" { // only an inquiry has lines of its own: a name must not add any to a message
+		v = oneLine(v)
+	}
+	if v = strings.TrimSpace(printable(v)); v != "" {
 		return v
 	}
 	switch name {

@@ -152,8 +152,38 @@ func TestRenderDoesNotExpandValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(text.Body, "#{doorlockKey}\n악당님, ") {
+	if !strings.HasPrefix(text.Body, "#{doorlockKey} 악당님, ") {
 		t.Errorf("rendered %q", text.Body)
+	}
+}
+
+// A guest chooses the name, and any phone number: the name must not become lines of the message. An inquiry has its lines.
+func TestNamesAddNoLines(t *testing.T) {
+	t.Parallel()
+	vars := maps.Clone(example)
+	for _, lineBreak := range []string{"\n", "\r\n", "\r", "\u2028", "\u2029", "\u0085", "\v", "\f"} {
+		vars["name"] = "고객" + lineBreak + lineBreak + "[은행] 확인: evil.example"
+		for _, template := range Templates() {
+			for _, language := range []Language{Korean, English} {
+				plain := maps.Clone(vars)
+				plain["name"] = "고객"
+				m := Message{Template: template, Language: language}
+				m.Variables = plain
+				want, err := m.Render()
+				m.Variables = vars
+				got, gotErr := m.Render()
+				if err != nil || gotErr != nil {
+					t.Fatal(err, gotErr)
+				}
+				if lines := strings.Count(got.Body, "\n"); lines != strings.Count(want.Body, "\n") || strings.ContainsAny(got.Body, "\r\u2028\u2029\u0085\v\f") {
+					t.Errorf("%s in %s with %q: %q", template, language, lineBreak, got.Body)
+				}
+			}
+		}
+	}
+	vars["message"] = "문의합니다.\n\n상담 부탁드립니다."
+	if text, err := (Message{Template: FranchiseInquiry, Variables: vars}).Render(); err != nil || !strings.Contains(text.Body, vars["message"]) {
+		t.Errorf("an inquiry: %q, %v", text.Body, err)
 	}
 }
 
