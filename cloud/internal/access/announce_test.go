@@ -3,6 +3,7 @@ package access_test
 import (
 	"crypto/ed25519"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -377,5 +378,18 @@ func TestAnnouncementsAreLimited(t *testing.T) {
 	id := h.request(access.Room, key)
 	if got := h.await(h.Service, id, key); got.Status != access.Success || len(a.Driven()) != 1 {
 		t.Errorf("got %+v, driven %v", got, a.Driven())
+	}
+}
+
+// The limits remember the keys of presses for some seconds. Any client can announce presses, with keys as long as an address may be, so what is
+// remembered of a key is bounded; a longer text does not count as the key with which it begins.
+func TestLimitsRememberShortKeysOnly(t *testing.T) {
+	t.Parallel()
+	key := uuid.NewString()
+	if subject := access.PressSubject(access.Room, key+strings.Repeat("x", 30_000)); len(subject) > 100 || subject == access.PressSubject(access.Room, key) {
+		t.Errorf("%d bytes are remembered of a key of 30,000 characters, want at most 100 and not those of the key with which it begins", len(subject))
+	}
+	if access.PressSubject(access.Room, key) != access.PressSubject(access.Room, strings.ToUpper(key)) {
+		t.Error("the case of a key gives it other limits")
 	}
 }

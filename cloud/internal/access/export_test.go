@@ -13,6 +13,9 @@ var (
 	PressesByStaff = pressesByStaff
 )
 
+// PressSubject exports pressSubject.
+var PressSubject = pressSubject
+
 // Awaited returns the ids of the announced presses, and whether their claims have arrived.
 func (s *Service) Awaited() map[uuid.UUID]bool {
 	s.announced.mu.Lock()

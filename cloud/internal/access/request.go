@@ -34,8 +34,12 @@ func parseKey(text string) (key uuid.UUID, hash []byte, err error) {
 	return key, postgres.HashKey(key), nil
 }
 
-// pressSubject is what the presses of a key for a kind of door are counted by. A key opens doors whatever the case of its letters is.
-func pressSubject(kind, doorlockKey string) string { return kind + " " + strings.ToLower(doorlockKey) }
+// pressSubject is what the presses of a key for a kind of door are counted by. A key opens doors whatever the case of its letters is. Of a
+// longer text only the beginning is remembered: any client can send thousands of them.
+func pressSubject(kind, doorlockKey string) string {
+	const longest = len("00000000-0000-0000-0000-000000000000") + 1 // the text is no key, and not counted as the one that it begins with
+	return kind + " " + strings.ToLower(doorlockKey[:min(len(doorlockKey), longest)])
+}
 
 // Request requests the doors of a guest: those of kind Front, or the reserved room. It returns the id for Await. Only the
 // key authorizes it. If the branch is offline, the request has already failed. If a request with this key for this door is
