@@ -10,12 +10,14 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+	"unicode/utf8"
 )
 
 const (
 	fetchTimeout = 10 * time.Second
 	maxCalendar  = 5 << 20
 	maxRedirects = 3
+	maxCursor    = 1000 // bytes of a header
 )
 
 // ICal exchanges calendars: partners read ours at the export address, and we read theirs. It is safe for concurrent
@@ -125,7 +127,16 @@ func (c *ICal) fetch(ctx context.Context, f Feed) ([]byte, Cursor, error) {
 	if len(body) > maxCalendar {
 		return nil, Cursor{}, fmt.Errorf("channel: fetch: calendar is longer than %d bytes", maxCalendar)
 	}
-	return body, Cursor{ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified")}, nil
+	return body, Cursor{ETag: storable(resp.Header.Get("ETag")), LastModified: storable(resp.Header.Get("Last-Modified"))}, nil
+}
+
+// storable returns the value of a header, or "" for one that the database does not store. Without it, the next reading fetches the whole
+// calendar.
+func storable(value string) string {
+	if len(value) > maxCursor || !utf8.ValidString(value) {
+		return ""
+	}
+	return value
 }
 
 // CheckFeedURL reports whether a feed's address may be stored: HTTPS, without credentials. The target is checked on

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 )
@@ -273,5 +274,35 @@ func TestProxiesAreNotUsed(t *testing.T) {
 	c := NewICal(ourDomain, time.Now)
 	if c.http.Transport.(*http.Transport).Proxy != nil {
 		t.Error("a proxy from the environment would bypass the guard")
+	}
+}
+
+// A server may send any bytes in a header. The database stores only text: what cannot be stored would leave the reading unfinished, and a
+// calendar with unfinished readings is read every hour only.
+func TestFetchReturnsText(t *testing.T) {
+	t.Parallel()
+	for name, tag := range map[string]string{"another encoding": "\"\xbf\xb9\"", "long": `"` + strings.Repeat("x", 100_000) + `"`} {
+		c, srv := partner(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("ETag", tag)
+			w.Header().Set("Last-Modified", "Sat, 21 Nov 2026 05:00:00 GMT")
+			_, _ = w.Write(anHour)
+		})
+		got, err := c.Pull(t.Context(), Feed{URL: srv.URL, Zone: seoul})
+		if want := (Cursor{LastModified: "Sat, 21 Nov 2026 05:00:00 GMT"}); err != nil || len(got.Bookings) != 1 || got.Cursor != want {
+			t.Errorf("%s: %d bookings and %.100q, %v, want one and %q", name, len(got.Bookings), got.Cursor, err, want)
+		}
+	}
+	c, srv := partner(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nno header \xbf\x00\r\n\r\n")
+	})
+	_, err := c.Pull(t.Context(), Feed{URL: srv.URL, Zone: seoul})
+	if err == nil || !utf8.ValidString(err.Error()) || strings.ContainsRune(err.Error(), 0) {
+		t.Errorf("a malformed answer: %q, want a text that the database stores", err)
 	}
 }
