@@ -57,6 +57,10 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 
 	// Browsers send the origin of a request. Callbacks and other clients send none and pass.
 	guard := http.NewCrossOriginProtection()
+	// A proxy may have replaced the header Host, with which the origin is compared.
+	if err := guard.AddTrustedOrigin(api.Site.PublicURL); err != nil {
+		return nil, err
+	}
 	// The key page sends no referrer, so old browsers send "Origin: null" with its form. The key in the path authorizes the
 	// request, so there is nothing to forge.
 	guard.AddInsecureBypassPattern("POST /k/{key}")

@@ -3,7 +3,9 @@ package console
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -25,7 +27,15 @@ const (
 	watchTimeout = 5 * time.Second // the database has to answer a query
 )
 
-var liveUpgrader = websocket.Upgrader{HandshakeTimeout: writeTimeout} // it rejects other origins by default
+// liveUpgrader rejects other origins than that of the address that the client used, which is in the header Host, and the public one: a proxy
+// may have replaced the header.
+func (c *Console) liveUpgrader() *websocket.Upgrader {
+	return &websocket.Upgrader{HandshakeTimeout: writeTimeout, CheckOrigin: func(r *http.Request) bool {
+		origin := r.Header.Get("Origin")
+		from, err := url.Parse(origin)
+		return origin == "" || origin == c.PublicURL || err == nil && strings.EqualFold(from.Host, r.Host)
+	}}
+}
 
 // LiveEvents is GET /v2/admin/live?branch=&date=, a WebSocket that sends {"events": [{kind, target}]} after each change. Without
 // a branch, it reports the branches whose agent or alerts have changed.
@@ -64,7 +74,7 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer stop()
-	conn, err := liveUpgrader.Upgrade(w, r, nil)
+	conn, err := c.liveUpgrader().Upgrade(w, r, nil)
 	if err != nil {
 		return nil // the upgrader has answered
 	}
