@@ -69,6 +69,27 @@ func (c clinic) says(t *testing.T, level, part, remedy string) {
 	}
 }
 
+func TestDoctorOnProxies(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change  func(*config.Settings)
+		proxy   func() string
+		unknown bool
+	}{
+		"untrusted":            {nil, func() string { return "172.18.0.5" }, true},
+		"trusted":              {nil, func() string { return "" }, false},
+		"outside of a service": {nil, nil, false},
+		"a demonstration":      {demoOnly, func() string { return "127.0.0.1" }, false},
+	} {
+		c := newClinic(t, test.change)
+		c.untrustedProxy = test.proxy
+		c.examineSite()
+		if text := c.text(); strings.Contains(text, "FAIL proxy: requests come through 172.18.0.5") != test.unknown || strings.Contains(text, "FAIL") != test.unknown {
+			t.Errorf("%s: got %q, want the proxy: %v", name, text, test.unknown)
+		}
+	}
+}
+
 func TestDoctorOnDisks(t *testing.T) {
 	t.Parallel()
 	c := newClinic(t, nil)

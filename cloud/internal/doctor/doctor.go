@@ -62,6 +62,9 @@ type Doctor struct {
 	DB       *postgres.DB
 	Timeout  time.Duration // of one check; 0: DefaultTimeout
 
+	// UntrustedProxy returns the address of a proxy that YEOLDA_TRUSTED_PROXIES lacks, or "". Only a service knows it: nil otherwise.
+	UntrustedProxy func() string
+
 	mu   sync.Mutex
 	hung map[string]time.Time // checks that have not returned, with the time of their start
 }
@@ -157,6 +160,8 @@ type exam struct {
 	backups  string
 	db       *postgres.DB
 	findings []Finding
+
+	untrustedProxy func() string // may be nil
 }
 
 func (d *exam) ok(subject, text string) {
@@ -205,7 +210,7 @@ func (d *Doctor) run(ctx context.Context, check Check) []Finding {
 	d.begin(check.Name)
 	go func() {
 		defer d.end(check.Name)
-		e := &exam{settings: d.Settings, facts: d.Company, backups: d.Backups, db: d.DB}
+		e := &exam{settings: d.Settings, facts: d.Company, backups: d.Backups, db: d.DB, untrustedProxy: d.UntrustedProxy}
 		if err := check.examine(ctx, e); err != nil {
 			e.fail(check.Name, err.Error(), check.remedy)
 		}

@@ -74,6 +74,13 @@ func (d *exam) examineSite() {
 	default:
 		d.ok("site", d.settings.HTTP.PublicURL)
 	}
+	if d.untrustedProxy == nil || !d.production() {
+		return
+	}
+	if proxy := d.untrustedProxy(); proxy != "" {
+		d.fail("proxy", "requests come through "+proxy+", which YEOLDA_TRUSTED_PROXIES lacks: all its clients share one address, and the limits lock out everyone as soon as one client exceeds them",
+			"add the address or network of the proxy to YEOLDA_TRUSTED_PROXIES")
+	}
 }
 
 func (d *exam) examineCertificate() {

@@ -18,13 +18,42 @@ func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	client := peer.Addr().Unmap()
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(hops) - 1; i >= 0 && isTrusted(client, trusted); i-- {
-		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		hop, err := parseHop(strings.TrimSpace(hops[i]))
 		if err != nil {
 			break // the hop before this one is the last that is known
 		}
 		client = hop.Unmap()
 	}
 	return client
+}
+
+// parseHop parses an address of X-Forwarded-For. Some proxies add the port: 198.51.100.1:4711, [2001:db8::1]:4711.
+func parseHop(text string) (netip.Addr, error) {
+	if hop, err := netip.ParseAddrPort(text); err == nil {
+		return hop.Addr(), nil
+	}
+	return netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+}
+
+// noteProxy records a peer of a private network that forwards a request and that TrustedProxies lacks: all its clients share one address and
+// the limits of that. Such a header of a client of the Internet has no meaning.
+func (a *API) noteProxy(r *http.Request) {
+	if len(r.Header["X-Forwarded-For"]) == 0 {
+		return
+	}
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	addr := peer.Addr().Unmap().WithZone("")
+	if err == nil && (addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast()) && !isTrusted(addr, a.TrustedProxies) {
+		a.untrusted.Store(&addr)
+	}
+}
+
+// UntrustedProxy returns the address of a proxy that TrustedProxies lacks, or "" if no request came from one.
+func (a *API) UntrustedProxy() string {
+	if addr := a.untrusted.Load(); addr != nil {
+		return addr.String()
+	}
+	return ""
 }
 
 func isTrusted(addr netip.Addr, trusted []netip.Prefix) bool {

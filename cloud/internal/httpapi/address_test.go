@@ -24,6 +24,10 @@ func TestClientAddress(t *testing.T) {
 		{"two headers", "[::1]:1234", []string{"198.51.100.1", "10.1.2.3"}, proxies, "198.51.100.1"},
 		{"proxies all the way", "10.0.0.1:1234", []string{"10.0.0.2"}, proxies, "10.0.0.2"},
 		{"not an address", "10.0.0.1:1234", []string{"198.51.100.1, unknown"}, proxies, "10.0.0.1"},
+		{"a hop with its port", "10.0.0.1:1234", []string{"198.51.100.1:4711"}, proxies, "198.51.100.1"},
+		{"an IPv6 hop", "10.0.0.1:1234", []string{"2001:db8::7"}, proxies, "2001:db8::7"},
+		{"an IPv6 hop in brackets", "10.0.0.1:1234", []string{"[2001:db8::7]"}, proxies, "2001:db8::7"},
+		{"an IPv6 hop with its port", "10.0.0.1:1234", []string{"1.1.1.1, [2001:db8::7]:4711, 10.1.2.3:80"}, proxies, "2001:db8::7"},
 		{"no header", "10.0.0.1:1234", nil, proxies, "10.0.0.1"},
 		{"mapped", "[::ffff:10.0.0.1]:1234", []string{"::ffff:198.51.100.1"}, proxies, "198.51.100.1"},
 		{"no peer", "@", []string{"198.51.100.1"}, proxies, "invalid IP"},
@@ -31,6 +35,30 @@ func TestClientAddress(t *testing.T) {
 		r := &http.Request{RemoteAddr: c.peer, Header: http.Header{"X-Forwarded-For": c.forwarded}}
 		if got := clientAddress(r, c.trusted).String(); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestUntrustedProxy(t *testing.T) {
+	t.Parallel()
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}
+	for _, c := range []struct {
+		name, peer, forwarded, want string
+	}{
+		{"a proxy that the setting lacks", "172.18.0.5:1234", "198.51.100.1", "172.18.0.5"},
+		{"an IPv6 proxy that the setting lacks", "[fd00::5]:1234", "198.51.100.1", "fd00::5"},
+		{"the proxy of the setting", "10.0.0.1:1234", "198.51.100.1", ""},
+		{"a client of the private network", "172.18.0.5:1234", "", ""},
+		{"a client of the Internet that pretends", "203.0.113.7:1234", "198.51.100.1", ""},
+	} {
+		api := &API{TrustedProxies: trusted}
+		r := &http.Request{RemoteAddr: c.peer, Header: http.Header{}}
+		if c.forwarded != "" {
+			r.Header.Set("X-Forwarded-For", c.forwarded)
+		}
+		api.noteProxy(r)
+		if got := api.UntrustedProxy(); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
@@ -47,7 +48,8 @@ type API struct {
 	Discord        http.Handler   // the chat bot
 	Site           Site           // settings that the pages use
 
-	lookUps lookUps
+	lookUps   lookUps
+	untrusted atomic.Pointer[netip.Addr] // a proxy that TrustedProxies lacks
 }
 
 // Site holds the settings that the web pages show or use.

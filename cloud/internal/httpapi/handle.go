@@ -90,6 +90,7 @@ func (a *API) identified(next http.Handler) http.Handler {
 		for name, value := range securityHeaders {
 			w.Header().Set(name, value)
 		}
+		a.noteProxy(r)
 		ctx := audit.WithOrigin(r.Context(), audit.Origin{Address: a.client(r), RequestID: id})
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})

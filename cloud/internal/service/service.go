@@ -281,7 +281,8 @@ func (s *Service) wire() error {
 	sessions.StepUp = set.HTTP.StepUp
 	office := &backoffice.Service{DB: s.db, Queue: work, Keys: keys, GrantKeys: s.grantKeys, Alerts: alerts, Company: s.company}
 	s.jobs.Office = office
-	s.jobs.Doctor = &doctor.Hourly{Doctor: &doctor.Doctor{Settings: set, Company: Facts(set.Legal), DB: s.db}, Log: s.log, Began: s.began}
+	examiner := &doctor.Doctor{Settings: set, Company: Facts(set.Legal), DB: s.db}
+	s.jobs.Doctor = &doctor.Hourly{Doctor: examiner, Log: s.log, Began: s.began}
 	api := &httpapi.API{
 		Unavailable: postgres.IsUnavailable,
 		Backoffice:  office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,
@@ -295,6 +296,7 @@ func (s *Service) wire() error {
 		TrustedProxies: set.HTTP.TrustedProxies, CustomerTTL: set.Times.CustomerSessionTTL,
 		Site: site(set),
 	}
+	examiner.UntrustedProxy = api.UntrustedProxy
 	s.handler, err = s.routes(api)
 	return err
 }
