@@ -39,7 +39,8 @@ func detours(t *testing.T, s *world.Stack, first *page) {
 	day := currentSlot().In(seoul).AddDate(0, 0, 2).Format("2006-01-02") // also if midnight passes
 	for i, screen := range purchaseScreens {
 		for j, detour := range purchaseDetours {
-			if os.Getenv("E2E_DETOURS") != "all" && j%len(purchaseScreens) != i {
+			ownHold := screen == "confirm" && detour == "brand" // the room is still held when the guest chooses it again
+			if os.Getenv("E2E_DETOURS") != "all" && j%len(purchaseScreens) != i && !ownHold {
 				continue
 			}
 			n := i*len(purchaseDetours) + j
@@ -119,7 +120,11 @@ func (b *buyer) detour(detour, other string) {
 		tab.arrive("summary")
 		tab.act()
 		tab.arrive("contact")
+		asks := slices.Contains([]string{"contact", "pay"}, b.screen())
 		value[bool](b.page, `document.dispatchEvent(new Event("visibilitychange"))`)
+		if asks {
+			b.arrive("notice")
+		}
 	case "duplicate tab":
 		opened := chromedp.WaitNewTarget(b.ctx, func(*target.Info) bool { return true })
 		value[bool](b.page, `Boolean(window.open(location.href))`)
