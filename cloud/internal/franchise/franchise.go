@@ -13,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 )
 
-// perAddress limits inquiries per client address (docs/specification.md, Limits 14).
+// perAddress limits inquiries per client address and network (docs/specification.md, Limits 14 and Login 10).
 var perAddress = limit.Rule{Name: "franchise-inquiry", Max: 5, Window: time.Hour}
 
 // Inquiry holds the fields of the inquiry form.
@@ -30,7 +30,7 @@ type Service struct {
 // Inquire stores an inquiry and notifies the headquarters. client is the address of the sender. It returns a
 // [limit.ExceededError] after too many inquiries from that address.
 func (s *Service) Inquire(ctx context.Context, i Inquiry, client string) error {
-	if err := s.Limits.Take(ctx, perAddress, client); err != nil {
+	if err := s.Limits.TakeClient(ctx, perAddress, client); err != nil {
 		return err
 	}
 	err := s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {

@@ -427,3 +427,28 @@ func TestCodesAreNotStoredInTheOpen(t *testing.T) {
 		}
 	}
 }
+
+// An Internet provider gives one customer thousands of IPv6 networks. Each inquiry sends a mail to the headquarters, so they share a limit.
+func TestInquiriesAreLimitedByNetwork(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, behindProxy)
+	c := s.Client(t)
+	inquiry := map[string]any{"name": "홍길동", "mobileNum": "010-1234-5678", "email": "a@b.kr", "region": "부산", "message": "문의", "privacyConsent": true}
+	sent := 0
+	for n := range 60 {
+		answer := c.Send(http.MethodPost, "/franchise/inquiries", inquiry, from(fmt.Sprintf("2001:db8:1:%x::1", n)))
+		switch answer.HTTP {
+		case http.StatusOK:
+			sent++
+		case http.StatusTooManyRequests:
+			if answer.Header.Get("Retry-After") == "" {
+				t.Fatal("429 without Retry-After")
+			}
+		default:
+			t.Fatalf("HTTP %d", answer.HTTP)
+		}
+	}
+	if sent != 50 {
+		t.Errorf("%d inquiries from one /48, want 50", sent)
+	}
+}
