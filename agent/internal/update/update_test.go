@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -75,6 +76,28 @@ func (f *fixture) ask(t *testing.T, m protocol.Update) protocol.UpdateStatus {
 	}
 }
 
+// slowServer provides a package once finish was called.
+type slowServer struct {
+	url     string
+	finish  func()
+	fetched atomic.Int32 // requests that it has answered
+}
+
+func provideSlowly(t *testing.T, deb []byte) *slowServer {
+	t.Helper()
+	finished := make(chan struct{})
+	s := &slowServer{finish: sync.OnceFunc(func() { close(finished) })}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		<-finished
+		s.fetched.Add(1)
+		_, _ = w.Write(deb)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(s.finish)
+	s.url = server.URL
+	return s
+}
+
 // A version failed before, and the cloud asks for a repaired package of it: that the agent fetches it is announced before the package is there.
 func TestFetchOfARepairedPackageIsAnnounced(t *testing.T) {
 	t.Parallel()
@@ -85,15 +108,9 @@ func TestFetchOfARepairedPackageIsAnnounced(t *testing.T) {
 	for len(f.changed) > 0 {
 		<-f.changed
 	}
-	repaired, provide := []byte("repaired"), make(chan struct{})
-	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		<-provide
-		_, _ = w.Write(repaired)
-	}))
-	t.Cleanup(slow.Close)
-	finish := sync.OnceFunc(func() { close(provide) })
-	t.Cleanup(finish)
-	f.Ask(t.Context(), signed(release, slow.URL, repaired))
+	repaired := []byte("repaired")
+	slow := provideSlowly(t, repaired)
+	f.Ask(t.Context(), signed(release, slow.url, repaired))
 	select {
 	case <-f.changed:
 	case <-time.After(5 * time.Second):
@@ -102,7 +119,7 @@ func TestFetchOfARepairedPackageIsAnnounced(t *testing.T) {
 	if got := f.Status(); got.State != protocol.UpdateFetching || got.Detail != "" {
 		t.Errorf("got %+v, want fetching", got)
 	}
-	finish()
+	slow.finish()
 	<-f.changed
 	if got := f.Status(); got.State != protocol.UpdateInstalling {
 		t.Errorf("got %+v, want installing", got)
@@ -251,22 +268,14 @@ func TestAnotherRolloutTriesAgain(t *testing.T) {
 func TestStoppedUpdateIsNotInstalled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	provide, fetched := make(chan struct{}), 0
-	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		<-provide
-		fetched++
-		_, _ = w.Write(deb)
-	}))
-	t.Cleanup(slow.Close)
-	finish := sync.OnceFunc(func() { close(provide) })
-	t.Cleanup(finish)
-	m := signed(release, slow.URL, deb)
+	slow := provideSlowly(t, deb)
+	m := signed(release, slow.url, deb)
 	f.Ask(t.Context(), m)
 	<-f.changed
 	f.mu.Lock()
 	f.asked = f.asked.Add(-askedTimeout)
 	f.mu.Unlock()
-	finish()
+	slow.finish()
 	<-f.changed
 	if got := f.Status(); got.State != protocol.UpdateFetching || got.Detail == "" {
 		t.Fatalf("got %+v, want that the package is fetched only", got)
@@ -277,7 +286,7 @@ func TestStoppedUpdateIsNotInstalled(t *testing.T) {
 	f.mu.Lock()
 	f.tried = f.tried.Add(-retryDelay)
 	f.mu.Unlock()
-	if got := f.ask(t, m); got.State != protocol.UpdateInstalling || fetched != 1 {
+	if got, fetched := f.ask(t, m), slow.fetched.Load(); got.State != protocol.UpdateInstalling || fetched != 1 {
 		t.Errorf("asked again: got %+v after %d downloads, want installing after 1", got, fetched)
 	}
 }
@@ -286,22 +295,15 @@ func TestStoppedUpdateIsNotInstalled(t *testing.T) {
 func TestRepeatedRequestKeepsUpdateWanted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	provide := make(chan struct{})
-	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		<-provide
-		_, _ = w.Write(deb)
-	}))
-	t.Cleanup(slow.Close)
-	finish := sync.OnceFunc(func() { close(provide) })
-	t.Cleanup(finish)
-	m := signed(release, slow.URL, deb)
+	slow := provideSlowly(t, deb)
+	m := signed(release, slow.url, deb)
 	f.Ask(t.Context(), m)
 	<-f.changed
 	f.mu.Lock()
 	f.asked = f.asked.Add(-askedTimeout)
 	f.mu.Unlock()
 	f.Ask(t.Context(), m)
-	finish()
+	slow.finish()
 	<-f.changed
 	if got := f.Status(); got.State != protocol.UpdateInstalling {
 		t.Errorf("got %+v, want installing", got)

@@ -78,13 +78,7 @@ func (s *Service) Texts(ctx context.Context) ([]Text, error) {
 	if err != nil {
 		return nil, err
 	}
-	saved := texts
-	for _, one := range shipped {
-		if !slices.ContainsFunc(saved, func(t Text) bool { return t.Version == one.Version }) {
-			texts = append(texts, one)
-		}
-	}
-	return texts, nil
+	return withShipped(texts, shipped, func(t Text) string { return t.Version }), nil
 }
 
 // Versions returns the names of all versions, the newest first.
@@ -93,13 +87,18 @@ func (s *Service) Versions(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	versions := saved
-	for _, version := range shippedVersions {
-		if !slices.Contains(saved, version) {
-			versions = append(versions, version)
+	return withShipped(saved, shippedVersions, func(version string) string { return version }), nil
+}
+
+// withShipped returns the saved versions, and after them the shipped ones whose name is not among those.
+func withShipped[T any](saved, shipped []T, name func(T) string) []T {
+	all := slices.Clone(saved)
+	for _, one := range shipped {
+		if !slices.ContainsFunc(saved, func(t T) bool { return name(t) == name(one) }) {
+			all = append(all, one)
 		}
 	}
-	return versions, nil
+	return all
 }
 
 // Text returns a version, or the current one if version is empty. It returns ErrNoText.

@@ -495,10 +495,7 @@ func TestEntriesOvertakeEachOther(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
 	a := keypadAgent(t, s)
-	var entries []protocol.PassEntry
-	for range 6 {
-		entries = append(entries, a.Enter(protocol.PassEntry{Device: "room_3", At: s.Clock.Now(), Outcome: protocol.EntryRefused, Reason: protocol.ReasonWrong, Source: protocol.SourcePIN}))
-	}
+	entries := wrongPINs(s, a, 6)
 	// publish sends an entry and waits for its row.
 	publish := func(n int) {
 		t.Helper()
@@ -540,29 +537,36 @@ func TestEntriesOvertakeEachOther(t *testing.T) {
 	acked(5)
 }
 
+// wrongPINs returns the next entries of an agent's journal, of wrong PINs.
+func wrongPINs(s *servicetest.Stack, a *agenttest.Agent, n int) (entries []protocol.PassEntry) {
+	for range n {
+		entries = append(entries, a.Enter(protocol.PassEntry{Device: "room_3", At: s.Clock.Now(), Outcome: protocol.EntryRefused, Reason: protocol.ReasonWrong, Source: protocol.SourcePIN}))
+	}
+	return entries
+}
+
+// deliver publishes entries of a journal and waits until entry ack is acknowledged.
+func deliver(t *testing.T, by *agenttest.Agent, ack uint64, entries ...protocol.PassEntry) {
+	t.Helper()
+	for _, e := range entries {
+		if err := by.Publish(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	by.Until(t, fmt.Sprint("the acknowledgement of entry ", ack), func() bool {
+		got := by.Acked()
+		return len(got) > 0 && got[len(got)-1].Entry == ack
+	})
+}
+
 // TestJournalContinuesAfterEnrolment continues a journal with another credential of the branch, as a machine does that was enrolled
 // again: no entry is lost, is shown twice or counts as missing, and an entry that was changed still breaks the chain.
 func TestJournalContinuesAfterEnrolment(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
 	a := keypadAgent(t, s)
-	var entries []protocol.PassEntry
-	for range 6 {
-		entries = append(entries, a.Enter(protocol.PassEntry{Device: "room_3", At: s.Clock.Now(), Outcome: protocol.EntryRefused, Reason: protocol.ReasonWrong, Source: protocol.SourcePIN}))
-	}
-	deliver := func(by *agenttest.Agent, ack uint64, entries ...protocol.PassEntry) {
-		t.Helper()
-		for _, e := range entries {
-			if err := by.Publish(e); err != nil {
-				t.Fatal(err)
-			}
-		}
-		by.Until(t, fmt.Sprint("the acknowledgement of entry ", ack), func() bool {
-			got := by.Acked()
-			return len(got) > 0 && got[len(got)-1].Entry == ack
-		})
-	}
-	deliver(a, 2, entries[:2]...)
+	entries := wrongPINs(s, a, 6)
+	deliver(t, a, 2, entries[:2]...)
 	if err := a.Publish(entries[3]); err != nil { // the third is on its way
 		t.Fatal(err)
 	}
@@ -574,7 +578,7 @@ func TestJournalContinuesAfterEnrolment(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := agenttest.Connect(t, agenttest.Config{Branch: "gangnam", ClientID: username, Dial: agenttest.TCP(s.MQTT), Inventory: keypads(), Keys: demoGrantKeys(t)})
-	deliver(again, 5, entries[1:5]...)
+	deliver(t, again, 5, entries[1:5]...)
 	if n := count(t, s, `select count(*) from pass_entry where $1`); n != 5 {
 		t.Errorf("got %d entries, want 5", n)
 	}
@@ -587,7 +591,7 @@ func TestJournalContinuesAfterEnrolment(t *testing.T) {
 	if err := again.Publish(changed); err != nil {
 		t.Fatal(err)
 	}
-	deliver(again, 6, entries[5])
+	deliver(t, again, 6, entries[5])
 	until(t, "an alert about the changed entry", func() bool {
 		return count(t, s, `select count(*) from alert where kind = 'discrepancy' and $1`) == 1
 	})
@@ -599,32 +603,17 @@ func TestJournalOfRestoredCard(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
 	a := keypadAgent(t, s)
-	var entries []protocol.PassEntry
-	for range 6 {
-		entries = append(entries, a.Enter(protocol.PassEntry{Device: "room_3", At: s.Clock.Now(), Outcome: protocol.EntryRefused, Reason: protocol.ReasonWrong, Source: protocol.SourcePIN}))
-	}
-	deliver := func(ack uint64, entries ...protocol.PassEntry) {
-		t.Helper()
-		for _, e := range entries {
-			if err := a.Publish(e); err != nil {
-				t.Fatal(err)
-			}
-		}
-		a.Until(t, fmt.Sprint("the acknowledgement of entry ", ack), func() bool {
-			got := a.Acked()
-			return len(got) > 0 && got[len(got)-1].Entry == ack
-		})
-	}
-	deliver(6, entries...)
+	entries := wrongPINs(s, a, 6)
+	deliver(t, a, 6, entries...)
 
 	restored := slices.Clone(entries[:4])
 	for i := 2; i < 4; i++ {
 		restored[i].Outcome, restored[i].Reason, restored[i].Previous = protocol.EntryOpened, "", restored[i-1].Hash
 		restored[i].Hash = restored[i].Chain()
 	}
-	deliver(3, restored[2])
-	deliver(4, restored[2:]...) // the first of them again
-	deliver(2, restored[1])     // older entries of the image are known, and cover none that may not be here
+	deliver(t, a, 3, restored[2])
+	deliver(t, a, 4, restored[2:]...) // the first of them again
+	deliver(t, a, 2, restored[1])     // older entries of the image are known, and cover none that may not be here
 	if n := count(t, s, `select count(*) from pass_entry where outcome = 'opened' and $1`); n != 2 {
 		t.Errorf("got %d openings, want both of the restored card", n)
 	}

@@ -158,25 +158,15 @@ func TestOvertakenMessages(t *testing.T) {
 			return s.mobile(t, id)
 		}, []string{"refund-completed"}, []string{"virtual-account-issued", "deposit-overdue", "reservation-ended"}},
 		"an extension of a stay that was canceled": {func(t *testing.T, s *shop) string {
-			g := s.guest(t, sandbox.MethodCard)
-			s.noneWaits(t)
-			s.messagesFail(t)
-			order := g.hold(t, s, g.end().Add(30*time.Minute))
-			s.pay(t, g.Buyer, order, sandbox.MethodCard)
-			s.waits(t, "stay-extended")
+			g, order := s.extendedUnnoticed(t)
 			if err := s.Replica(t).AdminCancel(s.ctx, reserve.AdminCancelRequest{ID: booking.ReservationID(g.id), Status: "DONE", By: hq}); err != nil {
 				t.Fatal(err)
 			}
-			s.await(t, order.OrderID, "CANCELED")
+			s.await(t, order, "CANCELED")
 			return g.wish.Mobile
 		}, []string{"reservation-canceled", "reservation-canceled"}, []string{"reservation-confirmed"}},
 		"an extension of a stay that was moved": {func(t *testing.T, s *shop) string {
-			g := s.guest(t, sandbox.MethodCard)
-			s.noneWaits(t)
-			s.messagesFail(t)
-			order := g.hold(t, s, g.end().Add(30*time.Minute))
-			s.pay(t, g.Buyer, order, sandbox.MethodCard)
-			s.waits(t, "stay-extended")
+			g, _ := s.extendedUnnoticed(t)
 			start := g.wish.Start.Add(24 * time.Hour)
 			err := s.Replica(t).Move(s.ctx, reserve.MoveRequest{ID: booking.ReservationID(g.id), Room: g.wish.Room, Times: local(start, start.Add(time.Hour)), By: hq})
 			if err != nil {
@@ -200,6 +190,18 @@ func TestOvertakenMessages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// extendedUnnoticed returns a guest who has paid an extension, and its order. The message about it waits for the provider.
+func (s *shop) extendedUnnoticed(t *testing.T) (g guest, orderID string) {
+	t.Helper()
+	g = s.guest(t, sandbox.MethodCard)
+	s.noneWaits(t)
+	s.messagesFail(t)
+	order := g.hold(t, s, g.end().Add(30*time.Minute))
+	s.pay(t, g.Buyer, order, sandbox.MethodCard)
+	s.waits(t, "stay-extended")
+	return g, order.OrderID
 }
 
 // mobile returns the phone number of a reservation.
