@@ -2,47 +2,23 @@ package access_test
 
 import (
 	"crypto/ed25519"
-	"log/slog"
-	"net"
 	"net/url"
 	"testing"
 
-	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
-	"github.com/mochi-mqtt/server/v2/listeners"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
 	"github.com/yeolda/yeolda/cloud/internal/broker"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/mqttserver"
 )
-
-// externalBroker starts a broker without access rules and returns its address.
-func externalBroker(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := mqtt.New(&mqtt.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err := server.AddHook(new(auth.AllowHook), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.AddListener(listeners.NewNet("tcp", l)); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Serve(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	return l.Addr().String()
-}
 
 // Two replicas use an external broker. Each accepts requests and subscribers, and either one handles the agent's claim and
 // result.
 func TestReplicasAtAnExternalBroker(t *testing.T) {
 	t.Parallel()
 	h := build(t)
-	addr := externalBroker(t)
+	addr := mqttserver.Start(t, new(auth.AllowHook))
 	var replicas []*access.Service
 	for range 2 {
 		s := h.replica()

@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"github.com/eclipse/paho.golang/paho"
+	"github.com/mochi-mqtt/server/v2/hooks/auth"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
 	"github.com/yeolda/yeolda/cloud/internal/broker"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/mqttserver"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -87,7 +89,7 @@ func TestSecondAgentChangesNoResult(t *testing.T) {
 				t.Parallel()
 				h := build(t)
 				if external {
-					h.addr = externalBroker(t)
+					h.addr = mqttserver.Start(t, new(auth.AllowHook))
 					link := broker.NewPool(broker.PoolConfig{Brokers: []*url.URL{{Scheme: "mqtt", Host: h.addr}},
 						Doors: h.Service, Devices: devices{}, Climate: devices{}, Log: h.log()})
 					h.Link = link

@@ -9,6 +9,7 @@ import (
 	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"github.com/yeolda/yeolda/firmware-sim/testkit/mqttserver"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -57,7 +58,7 @@ func TestMessagesGoOverSeveralConnections(t *testing.T) {
 	const branches, each = 40, 3
 	for _, firstOnly := range []bool{false, true} {
 		hook := &laneHook{firstOnly: firstOnly}
-		r := join(t, outsideWith(t, hook))
+		r := join(t, mqttserver.Start(t, hook))
 		lanes := r.all()[0].lanes
 		wait(t, "the connections", func() bool {
 			for n, l := range lanes {

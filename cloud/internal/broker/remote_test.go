@@ -4,47 +4,24 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
-	"github.com/mochi-mqtt/server/v2/listeners"
 
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
 	"github.com/yeolda/yeolda/cloud/internal/device"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/mqttserver"
 	"github.com/yeolda/yeolda/protocol"
 )
 
 // outside starts an external broker that allows every client everything.
 func outside(t *testing.T) (addr string) {
 	t.Helper()
-	return outsideWith(t, new(auth.AllowHook))
-}
-
-// outsideWith starts an external broker whose access rules are those of a hook.
-func outsideWith(t *testing.T, hook mqtt.Hook) (addr string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := mqtt.New(&mqtt.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err := server.AddHook(hook, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.AddListener(listeners.NewNet("tcp", l)); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Serve(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	return l.Addr().String()
+	return mqttserver.Start(t, new(auth.AllowHook))
 }
 
 // replica is a replica of the cloud at external brokers.

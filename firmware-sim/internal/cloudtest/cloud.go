@@ -17,9 +17,9 @@ import (
 	"github.com/google/uuid"
 	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
-	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"github.com/yeolda/yeolda/firmware-sim/testkit/mqttserver"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -76,7 +76,7 @@ func New(t testing.TB) *Cloud {
 	if err := server.AddHook(&c.gate, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.AddListener(listeners.NewNet("tcp", listener)); err != nil {
+	if err := server.AddListener(mqttserver.Listener(server, listener)); err != nil {
 		t.Fatal(err)
 	}
 	id := 0
@@ -91,23 +91,12 @@ func New(t testing.TB) *Cloud {
 	}
 	t.Cleanup(func() {
 		c.Connections() // see gate
-		// mochi's Close can hang if a client connects while it closes clients.
-		closed := make(chan error, 1)
-		go func() { closed <- server.Close() }()
-		select {
-		case err := <-closed:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(closeTimeout):
-			t.Error("the broker did not close")
+		if err := server.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 	return c
 }
-
-// closeTimeout bounds the broker's Close.
-const closeTimeout = 20 * time.Second
 
 // gate accepts every client. mochi adds to a wait group in each connection and waits for it in Close without ordering
 // the two for the race detector; the counter does.
