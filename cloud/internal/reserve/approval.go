@@ -235,7 +235,7 @@ func (c *change) approveOutside(f money.Refund, by account.Principal) (err error
 }
 
 // DeclineRefund ends the wait for a second administrator: a part of a payment is not returned, a refund by hand is not
-// recorded, and the refund of a canceled reservation needs another account. Each administrator may decline, also the one who
+// recorded, and the guest is asked for another account for a compensation or the refund of a canceled reservation. Each administrator may decline, also the one who
 // requested the refund.
 //
 // Errors: ErrNotFound (no refund waits for approval), account.ErrBranchForbidden.
@@ -252,9 +252,10 @@ func (s *Service) DeclineRefund(ctx context.Context, id booking.ReservationID, b
 	})
 }
 
-// withdraw ends the wait of a refund for a second administrator. The money of a part that the bank has rejected remains owed.
+// withdraw ends the wait of a refund for a second administrator. The money of a part that the bank has rejected, and that of a
+// compensation, remains owed, and the guest is asked for another account.
 func (c *change) withdraw(f money.Refund) error {
-	owed := !f.KeepsStay || f.Taken
+	owed := !f.KeepsStay || f.Taken || f.By == ByCompensation
 	if err := postgres.WithdrawApproval(c.ctx, c.tx, f.ID, f.HeldBack() && owed); err != nil {
 		return err
 	}
@@ -262,7 +263,10 @@ func (c *change) withdraw(f money.Refund) error {
 	case !f.HeldBack():
 		return nil // a refund by hand of one that has failed, which is as before
 	case owed:
-		return postgres.AdvanceRefund(c.ctx, c.tx, f.ID, money.RefundFailed, accountRequired, "환불 계좌가 필요합니다.")
+		if err := postgres.AdvanceRefund(c.ctx, c.tx, f.ID, money.RefundFailed, accountRequired, "환불 계좌가 필요합니다."); err != nil {
+			return err
+		}
+		return c.askAccount(f.ID, f.Amount)
 	}
 	return c.dropPart(f, money.ApprovalDeclined, "승인되지 않았습니다.")
 }

@@ -242,7 +242,7 @@ func TestStuckDoorReturnsTheRestOfADeposit(t *testing.T) {
 	first := s.refundToken(t, o.id)
 	o.compensates(t, 20*time.Minute)
 	o.givenAll(t)
-	token := o.anotherRefundToken(t, first)
+	token := o.anotherRefundToken(t, o.guest.wish.Mobile, first)
 	if err := s.Replica(t).EnterRefundAccount(s.ctx, first, guestAccount); !errors.Is(err, reserve.ErrNoRefundLink) {
 		t.Errorf("the link of the part: %v, want %v", err, reserve.ErrNoRefundLink)
 	}
@@ -262,7 +262,7 @@ func TestStuckDoorReturnsTheRestOfADeposit(t *testing.T) {
 	o.returned(t, 600)
 	o.compensates(t, 20*time.Minute)
 	o.givenAll(t)
-	if err := s.Replica(t).EnterRefundAccount(s.ctx, o.anotherRefundToken(t, first), guestAccount); err != nil {
+	if err := s.Replica(t).EnterRefundAccount(s.ctx, o.anotherRefundToken(t, o.guest.wish.Mobile, first), guestAccount); err != nil {
 		t.Fatal(err)
 	}
 	o.returned(t, 600, o.guest.order.Amount-600)
@@ -276,10 +276,10 @@ func (o *outage) givenAll(t *testing.T) {
 }
 
 // anotherRefundToken waits for a message with a refund link other than one, and returns its token.
-func (o *outage) anotherRefundToken(t *testing.T, than string) (token string) {
+func (s *shop) anotherRefundToken(t *testing.T, mobile, than string) (token string) {
 	t.Helper()
-	o.eventually(t, "another refund link", func() bool {
-		for _, m := range o.Sandbox.Messages(o.guest.wish.Mobile) {
+	s.eventually(t, "another refund link", func() bool {
+		for _, m := range s.Sandbox.Messages(mobile) {
 			if token = path.Base(m.Variables["link"]); m.Template == "refund-account" && token != than {
 				return true
 			}

@@ -105,7 +105,57 @@ func TestAccountAfterCorrectedContact(t *testing.T) {
 	})
 }
 
-// TestCorrectedContactReceivesTheAccount: the account of a stay, or of an extension, that waits for its deposit is sent to the corrected
+// TestDeclinedAccountIsAskedForAgain: if another administrator declines the account that the guest has named, the guest receives another
+// link. The refund goes to the account that is entered there.
+func TestDeclinedAccountIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	const mobile = "010-9999-6655"
+	for name, waiting := range map[string]func(*testing.T, *shop) (id int64, earlier string){
+		"cancellation": func(t *testing.T, s *shop) (int64, string) {
+			g := s.guest(t, sandbox.MethodVirtualAccount)
+			s.correctedTo(t, g.id, mobile)
+			if err := g.Login(s.ctx, mobile); err != nil {
+				t.Fatal(err)
+			}
+			body := refundAccount(cancelBody(g.id))
+			body["refundReceiveAccountHolderName"] = "다른 사람"
+			s.answer(t, g.Buyer, "/payment/cancel", body, 200, "")
+			return g.id, ""
+		},
+		"compensation": func(t *testing.T, s *shop) (int64, string) {
+			_, id := s.stuckTransfer(t)
+			s.noneWaits(t)
+			s.correctedTo(t, id, mobile)
+			token, stranger := s.refundToken(t, id), guestAccount
+			stranger.Holder = "다른 사람"
+			if err := s.Replica(t).EnterRefundAccount(s.ctx, token, stranger); err != nil {
+				t.Fatal(err)
+			}
+			return id, token
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			id, earlier := waiting(t, s)
+			replica := s.Replica(t)
+			if err := replica.DeclineRefund(s.ctx, booking.ReservationID(id), hq); err != nil {
+				t.Fatal(err)
+			}
+			own := guestAccount
+			if err := s.DB.Pool.QueryRow(s.ctx, `select account_holder from payment where reservation_id = $1`, id).Scan(&own.Holder); err != nil {
+				t.Fatal(err)
+			}
+			token := s.anotherRefundToken(t, mobile, earlier)
+			if err := replica.EnterRefundAccount(s.ctx, token, own); err != nil {
+				t.Fatal(err)
+			}
+			s.refundsDone(t, id)
+		})
+	}
+}
+
+// TestCorrectedContactReceivesTheAccount: the account of a stay, of an extension or of an exchange that waits for its deposit is sent to the corrected
 // contact, too. It has no key, so without this message the new contact has nothing, and the reservation expires.
 func TestCorrectedContactReceivesTheAccount(t *testing.T) {
 	t.Parallel()
