@@ -164,22 +164,19 @@ func mayRefund(by account.Principal) error {
 
 // wouldRefund reports whether the end of the reservation, and of the extensions that end with it, returns money.
 func (c *change) wouldRefund() (bool, error) {
-	r := c.r()
-	if r.State == booking.Hold || r.State == booking.WaitingForDeposit {
-		return false, nil
-	}
 	following, err := c.following()
-	return paidFor(r, following), err
+	return paidFor(c.r(), following), err
 }
 
 func paidFor(r booking.Reservation, following []booking.Reservation) bool {
-	return r.Amount > 0 || slices.ContainsFunc(following, func(e booking.Reservation) bool { return e.State == booking.Done && e.Amount > 0 })
+	unpaid := r.State == booking.Hold || r.State == booking.WaitingForDeposit
+	return !unpaid && r.Amount > 0 || slices.ContainsFunc(following, func(e booking.Reservation) bool { return e.State == booking.Done && e.Amount > 0 })
 }
 
 // MayAdminCancel returns an error if AdminCancel refuses the principal because the end of the reservation returns money.
 func (s *Service) MayAdminCancel(ctx context.Context, by account.Principal, r booking.Reservation) error {
 	forbidden := mayRefund(by)
-	if forbidden == nil || slices.Contains([]booking.State{booking.Hold, booking.WaitingForDeposit, booking.Conflict}, r.State) {
+	if forbidden == nil || r.State == booking.Conflict {
 		return nil
 	}
 	following, err := postgres.ExtensionsAfter(ctx, s.DB.Pool, r)

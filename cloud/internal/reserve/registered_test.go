@@ -1,11 +1,14 @@
 package reserve_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
@@ -70,4 +73,36 @@ func TestRegisteredStayWithExtensionIsCanceled(t *testing.T) {
 			s.wantHeld(t, moneytest.Confirm{OrderID: order.OrderID}, order.Amount*c.keeps/100)
 		})
 	}
+}
+
+// TestFrontDeskKeepsAPaidExtension: the deposit of a stay is reversed, its extension is paid. The front desk does not cancel the stay,
+// because that returns the money of the extension; the headquarters do.
+func TestFrontDeskKeepsAPaidExtension(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	g := s.guest(t, sandbox.MethodVirtualAccount)
+	order := g.hold(t, s, g.end().Add(30*time.Minute))
+	s.pay(t, g.Buyer, order, sandbox.MethodCard)
+	s.await(t, order.OrderID, "DONE")
+	s.reverse(t, g.order.OrderID)
+	s.await(t, g.order.OrderID, "WAITING_FOR_DEPOSIT")
+	replica := s.Replica(t)
+	r, err := postgres.Reservation(s.ctx, s.DB.Pool, booking.ReservationID(g.id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := replica.MayAdminCancel(s.ctx, frontDesk, r); !errors.Is(err, account.ErrRoleForbidden) {
+		t.Errorf("the front desk is offered the cancellation: %v", err)
+	}
+	request := reserve.AdminCancelRequest{ID: r.ID, Status: string(r.BookingStatus()), By: frontDesk}
+	if err := replica.AdminCancel(s.ctx, request); !errors.Is(err, account.ErrRoleForbidden) {
+		t.Errorf("the front desk cancels: %v", err)
+	}
+	s.wantState(t, order.OrderID, "DONE")
+	request.By = hq
+	if err := replica.AdminCancel(s.ctx, request); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, g.order.OrderID, "CANCELED")
+	s.refundsDone(t, s.await(t, order.OrderID, "CANCELED"))
 }
