@@ -163,6 +163,12 @@ func AwaitingTemplates() []string {
 // RefundTemplates returns the templates of the messages that are right only while a refund waits for the guest.
 func RefundTemplates() []string { return names(RefundAccountNeeded, RefundFailed) }
 
+// OutcomeTemplates returns the templates of the messages about money and extensions that remain right. A corrected contact receives those
+// that the previous one did not.
+func OutcomeTemplates() []string {
+	return names(PartRefunded, RefundCompleted, PaymentFailed, PaymentReturned, ExtensionCanceled, ExtensionEnded)
+}
+
 func names(templates ...Template) []string {
 	list := make([]string, len(templates))
 	for i, t := range templates {

@@ -14,6 +14,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/notify"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
 )
 
 // keyPurpose is the purpose with which the texts of keys are sealed.
@@ -142,8 +143,8 @@ type ContactCorrection struct {
 
 // CorrectContact corrects the contact of a stay, its extensions included, that is paid or waits for its deposit. If there is a key, the guest
 // receives another one at the new contact; the previous one counts as unknown from then on, because it went to another
-// person, and companions' keys are revoked. Messages that wait to be sent to the previous contact are not sent. The account of a deposit
-// that is awaited is sent to the new contact.
+// person, and companions' keys are revoked. Messages that wait to be sent to the previous contact are not sent there. The new contact
+// receives those about money that was returned, and the account of a deposit that is awaited.
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, ErrNotCorrectable.
 func (s *Service) CorrectContact(ctx context.Context, req ContactCorrection) error {
@@ -172,7 +173,8 @@ func (c *change) correctContact(req ContactCorrection, actor string) error {
 	if err := postgres.SetContact(c.ctx, c.tx, c.r()); err != nil {
 		return err
 	}
-	if err := postgres.DropMessages(c.ctx, c.tx, c.r().ID); err != nil {
+	dropped, err := postgres.DropMessages(c.ctx, c.tx, c.r().ID, notify.OutcomeTemplates())
+	if err != nil {
 		return err
 	}
 	if c.r().State == booking.Done {
@@ -180,6 +182,9 @@ func (c *change) correctContact(req ContactCorrection, actor string) error {
 		if err := c.rotate(postgres.KeyCorrected, actor, mail); err != nil {
 			return err
 		}
+	}
+	if err := c.redirect(dropped); err != nil {
+		return err
 	}
 	if err := c.notifyAccountsAgain(); err != nil {
 		return err
@@ -190,6 +195,25 @@ func (c *change) correctContact(req ContactCorrection, actor string) error {
 	return c.Service.audit(c.ctx, c.tx, audit.Entry{
 		Actor: actor, Action: "reservation.contact", Detail: map[string]any{"changed": changed, "reason": req.Reason},
 	}, c.r())
+}
+
+// redirect sends messages to the corrected contact that were not sent to the previous one.
+func (c *change) redirect(messages []booking.Message) error {
+	for _, m := range messages {
+		variables, err := c.Queue.Variables(m)
+		if err != nil {
+			return err
+		}
+		variables["name"] = c.r().Name
+		err = c.Queue.Message(c.ctx, c.tx, queue.Message{
+			Reservation: m.Reservation, Branch: m.Branch, Template: m.Template, Language: m.Language,
+			Mobile: c.r().Mobile, Email: c.r().Email, Variables: variables,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ErrNotCorrectable is returned when the reservation is neither paid nor waits for its deposit, and to a guest who has

@@ -259,6 +259,32 @@ func TestKeyForNumberAndAddressIsRetried(t *testing.T) {
 	}
 }
 
+// TestCorrectedContactLearnsOfTheRefund: a message about a returned part waits while the contact is corrected. The corrected contact receives
+// it, and the previous one does not.
+func TestCorrectedContactLearnsOfTheRefund(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	const mobile = "010-9999-5544"
+	g := s.guest(t, sandbox.MethodCard)
+	s.noneWaits(t)
+	s.messagesFail(t)
+	if _, err := s.Replica(t).RefundPart(s.ctx, part(g.id, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	s.waits(t, "part-refunded")
+	s.eventually(t, "no attempt is being made", func() bool {
+		return s.count(t, `select count(*) from message where state = 'SENDING' and $1`, true) == 0
+	})
+	s.correctedTo(t, g.id, mobile)
+	s.Sandbox.ClearFaults()
+	s.noneWaits(t)
+	for to, want := range map[string][]string{mobile: {"key-changed", "part-refunded"}, g.wish.Mobile: {"reservation-confirmed"}} {
+		if got := slices.Sorted(slices.Values(s.messages(to))); !slices.Equal(got, want) {
+			t.Errorf("messages to %s: %v, want %v", to, got, want)
+		}
+	}
+}
+
 // TestMessagesKeepTheirOrder changes the key twice while the provider is slow: the latest key arrives last.
 func TestMessagesKeepTheirOrder(t *testing.T) {
 	t.Parallel()
