@@ -102,11 +102,14 @@ func Vacate(ctx context.Context, tx pgx.Tx, ids ...booking.ReservationID) error 
 	return err
 }
 
+// unpaidExchange is the predicate of a column state that an exchange may still be paid.
+const unpaidExchange = `state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT')`
+
 // LockExchanges returns the unpaid reservations that are to replace a reservation, and locks their rows. The caller holds the
 // lock of the reservation.
 func LockExchanges(ctx context.Context, tx pgx.Tx, replaced booking.ReservationID) ([]booking.Reservation, error) {
 	return manyReservations(ctx, tx, `
-		where r.replaces = $1 and r.state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT') order by r.id for no key update of r`, replaced)
+		where r.replaces = $1 and r.`+unpaidExchange+` order by r.id for no key update of r`, replaced)
 }
 
 // Exchanged reports whether an exchange other than r was confirmed that replaces r, or the reservation that r replaces.

@@ -69,6 +69,19 @@ func TestAccountAfterCorrectedContact(t *testing.T) {
 			}
 			return id
 		},
+		"exchange that waited for its deposit": func(t *testing.T, s *shop) int64 {
+			g := s.loggedIn(t, sandbox.MethodCard)
+			order := s.exchanging(t, g, 24*time.Hour)
+			s.pay(t, g.Buyer, order, sandbox.MethodVirtualAccount)
+			s.correctedTo(t, g.id, mobile)
+			s.deposit(t, order.OrderID)
+			id := s.await(t, order.OrderID, "DONE")
+			if err := g.Login(s.ctx, mobile); err != nil {
+				t.Fatal(err)
+			}
+			s.answer(t, g.Buyer, "/payment/cancel", with(cancelBody(id), foreign), 200, "")
+			return id
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -168,6 +181,13 @@ func TestCorrectedContactReceivesTheAccount(t *testing.T) {
 		"extension": func(t *testing.T, s *shop) (int64, string, []string) {
 			g := s.guest(t, sandbox.MethodCard)
 			order := g.hold(t, s, g.end().Add(30*time.Minute))
+			s.pay(t, g.Buyer, order, sandbox.MethodVirtualAccount)
+			s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+			return g.id, order.OrderID, []string{"key-changed", "virtual-account-issued"}
+		},
+		"exchange": func(t *testing.T, s *shop) (int64, string, []string) {
+			g := s.loggedIn(t, sandbox.MethodCard)
+			order := s.exchanging(t, g, 24*time.Hour)
 			s.pay(t, g.Buyer, order, sandbox.MethodVirtualAccount)
 			s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
 			return g.id, order.OrderID, []string{"key-changed", "virtual-account-issued"}

@@ -141,10 +141,10 @@ type ContactCorrection struct {
 	By                  account.Principal
 }
 
-// CorrectContact corrects the contact of a stay, its extensions included, that is paid or waits for its deposit. If there is a key, the guest
-// receives another one at the new contact; the previous one counts as unknown from then on, because it went to another
-// person, and companions' keys are revoked. Messages that wait to be sent to the previous contact are not sent there. The new contact
-// receives those about money that was returned, and the account of a deposit that is awaited.
+// CorrectContact corrects the contact of a stay, its extensions and unpaid exchanges included, that is paid or waits for its deposit. If
+// there is a key, the guest receives another one at the new contact; the previous one counts as unknown from then on, because it went to
+// another person, and companions' keys are revoked. Messages that wait to be sent to the previous contact are not sent there. The new
+// contact receives those about money that was returned, and the account of a deposit that is awaited.
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, ErrNotCorrectable.
 func (s *Service) CorrectContact(ctx context.Context, req ContactCorrection) error {
@@ -173,6 +173,11 @@ func (c *change) correctContact(req ContactCorrection, actor string) error {
 	if err := postgres.SetContact(c.ctx, c.tx, c.r()); err != nil {
 		return err
 	}
+	exchanges, err := postgres.LockExchanges(c.ctx, c.tx, c.r().ID)
+	if err != nil {
+		return err
+	}
+	exchanges = slices.DeleteFunc(exchanges, func(r booking.Reservation) bool { return r.Mobile != c.r().Mobile || r.Email != c.r().Email })
 	dropped, err := postgres.DropMessages(c.ctx, c.tx, c.r().ID, notify.OutcomeTemplates())
 	if err != nil {
 		return err
@@ -186,15 +191,21 @@ func (c *change) correctContact(req ContactCorrection, actor string) error {
 	if err := c.redirect(dropped); err != nil {
 		return err
 	}
-	if err := c.notifyAccountsAgain(); err != nil {
+	if err := c.notifyAccountsAgain(exchanges); err != nil {
 		return err
 	}
 	if err := c.askAccountAgain(); err != nil {
 		return err
 	}
-	return c.Service.audit(c.ctx, c.tx, audit.Entry{
-		Actor: actor, Action: "reservation.contact", Detail: map[string]any{"changed": changed, "reason": req.Reason},
-	}, c.r())
+	for _, r := range append([]booking.Reservation{c.r()}, exchanges...) {
+		err := c.Service.audit(c.ctx, c.tx, audit.Entry{
+			Actor: actor, Action: "reservation.contact", Detail: map[string]any{"changed": changed, "reason": req.Reason},
+		}, r)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // redirect sends messages to the corrected contact that were not sent to the previous one.

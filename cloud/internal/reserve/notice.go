@@ -3,6 +3,7 @@ package reserve
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -88,14 +89,14 @@ func (c *change) notifyAccount(to money.DepositAccount, due time.Time) error {
 	})
 }
 
-// notifyAccountsAgain sends the accounts that wait for a deposit of the stay to its corrected contact. An extension with a contact of
-// its own keeps its message.
-func (c *change) notifyAccountsAgain() error {
+// notifyAccountsAgain sends the accounts that wait for a deposit of the stay, or of one of its exchanges, to its corrected contact. An
+// extension with a contact of its own keeps its message.
+func (c *change) notifyAccountsAgain(exchanges []booking.Reservation) error {
 	extensions, err := postgres.LockExtensions(c.ctx, c.tx, c.r().ID)
 	if err != nil {
 		return err
 	}
-	for _, r := range append([]booking.Reservation{c.r()}, extensions...) {
+	for _, r := range slices.Concat([]booking.Reservation{c.r()}, extensions, exchanges) {
 		if r.State != booking.WaitingForDeposit || !c.now.Before(r.ExpiresAt) || r.Mobile != c.r().Mobile || r.Email != c.r().Email {
 			continue
 		}
