@@ -43,7 +43,7 @@ const enteredAfter = `(exists (
 // after the first one, the return of everything once the door has failed for fullAfterMinutes within the stay. id is 0 for all. A
 // request without an answer of the agent is not a failure: the guest had a code or a PIN. Neither is one from before a move to another
 // time, so before the window of the key. Whether guests of a branch whose agent is offline have
-// entered is known once it has reported its journal.
+// entered is known once it has reported its journal. A step that waits for another refund remains due.
 func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now time.Time) ([]StuckDoor, error) {
 	rows, err := q.Query(ctx, `
 		with stuck as (
@@ -61,17 +61,22 @@ func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now ti
 		select s.id, s.branch_id, s.room_id, s.since from stuck s left join compensation c on c.reservation_id = s.id
 		where case when c.reservation_id is null then s.since + make_interval(mins => s.part) <= $3
 		           else s.whole > s.part and s.since + make_interval(mins => s.whole) <= s.until and c.reason <> all($4) end
-		order by s.id limit 200`, id, now.Add(-stuckSpan), now, []string{CompensationLimit, CompensatedWhole})
+		union all
+		select r.id, r.branch_id, r.room_id, c.since from compensation c join reservation r on r.id = c.reservation_id
+		where c.reason = '`+CompensationOwed+`' and ($1::bigint = 0 or r.id = $1) and r.state = 'DONE'
+		  and c.since >= r.start_at - interval '2 minutes 5 seconds'
+		order by 1 limit 200`, id, now.Add(-stuckSpan), now, []string{CompensationLimit, CompensatedWhole, CompensationOwed})
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[StuckDoor])
 }
 
-// The reasons with which a compensation is final.
+// The reasons with which a compensation is final, and that of one that is not: everything is refunded when another refund has ended.
 const (
 	CompensationLimit = "limit per phone"
 	CompensatedWhole  = "everything is refunded"
+	CompensationOwed  = "everything is owed"
 )
 
 // Compensated is what a guest got for a door that did not open.

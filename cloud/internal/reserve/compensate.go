@@ -106,27 +106,29 @@ func (c *change) giveCompensation(since time.Time) (given postgres.Compensated, 
 		return given, nil, err
 	}
 	settings := branch.Compensation
-	if first || before.Kind == uncompensated { // otherwise this reservation counts already
+	owed := before.Reason == postgres.CompensationOwed
+	if first || before.Kind == uncompensated && !owed { // otherwise this reservation counts already
 		if limited, err := c.compensatedEnough(branch); limited || err != nil {
 			return postgres.Compensated{Kind: uncompensated, At: c.now, Reason: postgres.CompensationLimit}, nil, err
 		}
 	}
 	stuck := min(c.now.Sub(since), c.r().Stay().End.Sub(since))
-	if !first && !settings.Whole(stuck) {
+	whole := owed || settings.Whole(stuck)
+	if !first && !whole {
 		return given, nil, nil // the settings have changed
 	}
 	stay, err := lockStay(c.ctx, c.tx, c.r().ID)
 	if err != nil {
 		return given, nil, err
 	}
-	if first && settings.ExtendFirst && !settings.Whole(stuck) && c.now.Before(c.r().LastUnlock()) {
+	if first && settings.ExtendFirst && !whole && c.now.Before(c.r().LastUnlock()) {
 		longer := settings.Extension(stuck)
 		ok, err := c.extendFree(stay, branch, longer)
 		if ok || err != nil {
 			return postgres.Compensated{Kind: compensatedTime, At: c.now, Minutes: int(longer / time.Minute)}, nil, err
 		}
 	}
-	return c.compensateMoney(stay, settings, stuck, before)
+	return c.compensateMoney(stay, settings, stuck, whole, before)
 }
 
 // compensatedEnough reports whether the guest's phone number has reached the branch's limit in this month.
@@ -169,8 +171,9 @@ func (c *change) extendFree(stay stay, branch booking.Branch, longer time.Durati
 }
 
 // compensateMoney records refunds for the time without entry: of the first payment of the stay, then of its extensions. before is what
-// the guest has got in the first step. A refund of it that waits for the guest's account grows.
-func (c *change) compensateMoney(stay stay, settings booking.Compensation, stuck time.Duration, before postgres.Compensated) (given postgres.Compensated, refunds []int64, err error) {
+// the guest has got in the first step. A refund of it that waits for the guest's account grows. While another refund is open, everything is
+// owed, also if it ends long after the stay.
+func (c *change) compensateMoney(stay stay, settings booking.Compensation, stuck time.Duration, whole bool, before postgres.Compensated) (given postgres.Compensated, refunds []int64, err error) {
 	var paid []*change
 	balance := 0
 	for _, r := range stay.confirmed() {
@@ -179,18 +182,24 @@ func (c *change) compensateMoney(stay stay, settings booking.Compensation, stuck
 		switch {
 		case errors.Is(err, postgres.ErrNoPayment):
 			continue
-		case err != nil || part.Refund != nil && !awaitsAccount(*part.Refund):
+		case err != nil:
 			return given, nil, err
+		case part.Refund != nil && !awaitsAccount(*part.Refund):
+			if whole {
+				given = before
+				given.Reason, given.Kind, given.At = postgres.CompensationOwed, cmp.Or(before.Kind, uncompensated), c.now
+			}
+			return given, nil, nil
 		case !r.PaidAt.IsZero():
 			paid = append(paid, part)
 			balance += part.leftToCompensate()
 		}
 	}
 	given = before
-	if settings.Whole(stuck) {
-		given.Reason = postgres.CompensatedWhole
-	}
 	won := settings.Won(balance, stuck)
+	if whole {
+		won, given.Reason = balance, postgres.CompensatedWhole
+	}
 	if won <= 0 {
 		if given.Kind == "" {
 			given.Kind, given.At, given.Reason = uncompensated, c.now, cmp.Or(given.Reason, "nothing to refund")

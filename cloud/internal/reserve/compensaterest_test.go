@@ -289,6 +289,43 @@ func (s *shop) anotherRefundToken(t *testing.T, mobile, than string) (token stri
 	return token
 }
 
+// TestRestWaitsForAnotherRefund: everything is owed when the door has failed for fullAfterMinutes, also if a refund that waits for a person
+// ends a day later, and staff have opened the room meanwhile.
+func TestRestWaitsForAnotherRefund(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, settings := range map[string]string{
+		"part first":    `{"afterMinutes":3,"wonPerMinute":200,"fullAfterMinutes":20}`,
+		"nothing first": `{"afterMinutes":3,"fullAfterMinutes":20}`,
+	} {
+		o := s.outage(t, settings, sandbox.MethodCard)
+		first := 0
+		if name == "part first" {
+			first = 600
+		}
+		o.compensates(t, 3*time.Minute)
+		o.refundsDone(t, o.id)
+		replica := s.limited(t, 700)
+		if got, err := replica.RefundPart(s.ctx, part(o.id, 800)); err != nil || !got.Waits {
+			t.Fatalf("%s: %+v, %v", name, got, err)
+		}
+		o.compensates(t, 20*time.Minute)
+		o.given(t, first+800, first, map[bool]string{true: "refunded"}[first > 0])
+		o.press(t, o.id, "room", "SUCCESS", "opened")
+		o.compensates(t, 24*time.Hour)
+		if err := replica.ApproveRefund(s.ctx, booking.ReservationID(o.id), gangnamManager); err != nil {
+			t.Fatal(err)
+		}
+		o.refundsDone(t, o.id)
+		o.compensates(t, 24*time.Hour+time.Minute)
+		o.given(t, o.guest.order.Amount, o.guest.order.Amount-800, "refunded")
+		o.refundsDone(t, o.id)
+		o.compensates(t, 25*time.Hour)
+		o.given(t, o.guest.order.Amount, o.guest.order.Amount-800, "refunded")
+	}
+	s.balanced(t)
+}
+
 // TestNoCompensationForTheTimeBeforeAMove: staff give a guest whose door has failed another time. A failure before the move does not count
 // at the new time, at which the guest is late.
 func TestNoCompensationForTheTimeBeforeAMove(t *testing.T) {

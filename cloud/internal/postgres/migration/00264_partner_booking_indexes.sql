@@ -8,4 +8,8 @@ DROP INDEX CONCURRENTLY IF EXISTS partner_booking_by_reservation;
 CREATE INDEX CONCURRENTLY partner_booking_by_reservation ON partner_booking (reservation_id);
 DROP INDEX CONCURRENTLY IF EXISTS partner_booking_by_listing;
 CREATE INDEX CONCURRENTLY partner_booking_by_listing ON partner_booking (listing_id, end_at);
+
+-- Compensations that wait for another refund are few, and are looked for every 30 seconds.
+DROP INDEX CONCURRENTLY IF EXISTS compensation_owed;
+CREATE INDEX CONCURRENTLY compensation_owed ON compensation (reservation_id) WHERE reason = 'everything is owed';
 RESET lock_timeout;

@@ -34,7 +34,7 @@ func drawCompensation(seed uint64) (c booking.Compensation) {
 type outage struct {
 	since, until time.Time // until is zero if the guest never enters
 	kind         string    // of the compensation; empty: none yet
-	whole        bool      // it is final
+	owed, whole  bool      // everything is to be returned; it is final
 }
 
 // during reports whether the guest cannot enter at a time.
@@ -49,7 +49,13 @@ func (o outage) before(r *row) bool { return o.since.Before(r.Start.Add(-booking
 // that a deposit has paid are left out.
 func (t *rows) stuck(r *row, now time.Time) bool {
 	c, o := t.compensation, r.outage
-	if !c.On() || r.State != booking.Done || !o.during(now) || o.before(r) || slices.ContainsFunc(t.confirmedOf(r), byDeposit) {
+	if r.State != booking.Done || o.before(r) || slices.ContainsFunc(t.confirmedOf(r), byDeposit) {
+		return false
+	}
+	if o.owed {
+		return !o.whole
+	}
+	if !c.On() || !o.during(now) {
 		return false
 	}
 	if o.kind == "" {
@@ -111,12 +117,16 @@ func (t *modelService) giveCompensation(root *row, now time.Time) (refunded []*r
 	parts := t.confirmedOf(root)
 	for _, r := range parts {
 		if r.refund != nil {
+			o.owed = o.owed || c.Whole(stuck)
 			return nil
 		}
 		balance += r.left()
 	}
-	o.whole = c.Whole(stuck)
+	o.whole = o.owed || c.Whole(stuck)
 	won := c.Won(balance, stuck)
+	if o.whole {
+		won = balance
+	}
 	if won <= 0 {
 		if o.kind == "" {
 			o.kind = "none"
@@ -194,7 +204,7 @@ func (w *world) gave(root, r *row, won int) {
 	switch end := w.rows.reservation(root).Stay().End; {
 	case o.before(root):
 		w.violation("S6: %s is compensated for a door that failed at %v, before it was moved to %v", r.OrderID, o.since.Sub(w.start), root.Start.Sub(w.start))
-	case now.Before(o.since.Add(time.Duration(c.AfterMinutes) * time.Minute)), !o.during(now):
+	case now.Before(o.since.Add(time.Duration(c.AfterMinutes) * time.Minute)), !o.owed && !o.during(now):
 		w.violation("S6: %s is compensated, and its door failed from %v to %v", r.OrderID, o.since.Sub(w.start), o.until.Sub(w.start))
 	case whole && earlier(now, end).Before(o.since.Add(time.Duration(c.FullAfterMinutes)*time.Minute)):
 		w.violation("S6: everything of %s is returned, and its door failed at %v", r.OrderID, o.since.Sub(w.start))
