@@ -48,11 +48,12 @@ const (
 	AlertBegan              Template = "alert-began"       // to staff
 	AlertEnded              Template = "alert-ended"
 	StayExtended            Template = "stay-extended"
-	StayCompensated         Template = "stay-compensated"   // extended without charge, because a door did not open
-	ExtensionCanceled       Template = "extension-canceled" // of a paid extension, with the refund
-	ExtensionEnded          Template = "extension-ended"    // canceled, and nothing was paid; the stay before it is as it was
-	ExtensionReversed       Template = "extension-reversed" // the bank took the deposit of an extension back; the stay before it is as it was
-	DailyProof              Template = "proof"              // to the headquarters, by mail
+	StayCompensated         Template = "stay-compensated"              // extended without charge, because a door did not open
+	ExtensionCanceled       Template = "extension-canceled"            // of a paid extension, with the refund
+	ExtensionUnrefunded     Template = "extension-canceled-unrefunded" // it was paid, and no money is returned; the stay before it is as it was
+	ExtensionEnded          Template = "extension-ended"               // canceled, and nothing was paid; the stay before it is as it was
+	ExtensionReversed       Template = "extension-reversed"            // the bank took the deposit of an extension back; the stay before it is as it was
+	DailyProof              Template = "proof"                         // to the headquarters, by mail
 )
 
 // Language is the language of a message's text.
@@ -166,7 +167,7 @@ func RefundTemplates() []string { return names(RefundAccountNeeded, RefundFailed
 // OutcomeTemplates returns the templates of the messages about money and extensions that remain right. A corrected contact receives those
 // that the previous one did not.
 func OutcomeTemplates() []string {
-	return names(PartRefunded, RefundCompleted, PaymentFailed, PaymentReturned, ExtensionCanceled, ExtensionEnded)
+	return names(PartRefunded, RefundCompleted, PaymentFailed, PaymentReturned, ExtensionCanceled, ExtensionUnrefunded, ExtensionEnded)
 }
 
 func names(templates ...Template) []string {

@@ -78,7 +78,7 @@ func TestTemplatesRender(t *testing.T) {
 
 func TestTemplatesAreWhole(t *testing.T) {
 	t.Parallel()
-	all := []Template{AlertBegan, AlertEnded, DepositConfirmed, DepositConfirmedPIN, DepositOverdue, DepositReversed, ExtensionCanceled, ExtensionEnded, ExtensionReversed, FranchiseInquiry, KeyChanged, LoginCode, PartRefunded, PaymentFailed, PaymentReturned, DailyProof, RefundAccountNeeded, RefundCompleted, RefundFailed,
+	all := []Template{AlertBegan, AlertEnded, DepositConfirmed, DepositConfirmedPIN, DepositOverdue, DepositReversed, ExtensionCanceled, ExtensionUnrefunded, ExtensionEnded, ExtensionReversed, FranchiseInquiry, KeyChanged, LoginCode, PartRefunded, PaymentFailed, PaymentReturned, DailyProof, RefundAccountNeeded, RefundCompleted, RefundFailed,
 		ReservationCanceled, ReservationUnrefunded, ReservationConfirmed, ReservationConfirmedPIN, ReservationEnded, ReservationMoved, StayCompensated, StayDoorFailed, StayEnding, StayExtended, StayNotArrived, StayPIN, StayReminder, VirtualAccountIssued}
 	if got := Templates(); !slices.Equal(got, all) {
 		t.Errorf("template files %v, constants %v", got, all)

@@ -3,6 +3,7 @@ package reserve_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -223,5 +224,21 @@ func TestExtensionEndsWithTheRefund(t *testing.T) {
 	}
 	if n := s.count(t, `select count(*) from refund where extension_account is not null and $1`, true); n != 0 {
 		t.Errorf("%d closed refunds keep an account", n)
+	}
+}
+
+// TestExtensionWithoutRefundIsAnnounced: the guest cancels a paid extension of which the policy returns nothing, and receives a message.
+func TestExtensionWithoutRefundIsAnnounced(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	g := s.loggedIn(t, sandbox.MethodCard)
+	s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore":100000,"percent":50}]`)
+	id := g.extend(t, s, g.end().Add(30*time.Minute))
+	s.answer(t, g.Buyer, "/payment/cancel", cancelBody(id), 200, "")
+	s.wantState(t, g.order.OrderID, "DONE")
+	s.noneWaits(t)
+	want := []string{"reservation-confirmed", "stay-extended", "extension-canceled-unrefunded"}
+	if got := s.messages(g.wish.Mobile); !slices.Equal(got, want) {
+		t.Errorf("messages %v, want %v", got, want)
 	}
 }

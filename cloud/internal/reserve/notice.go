@@ -127,8 +127,8 @@ func (c *change) notifyCanceled(won int) error {
 }
 
 // notifyExtensionCanceled notifies the guest of the cancellation of an extension and of the refunded won, or that its account
-// was closed without a deposit. No message is sent if a paid extension ends without a refund: the stay itself is as before, or
-// the guest has a message about its own cancellation.
+// was closed without a deposit. No message is sent here if a paid extension ends without a refund: the guest has a message about the
+// cancellation of the stay, or cancelPaid sends one.
 func (c *change) notifyExtensionCanceled(won int) error {
 	if won <= 0 && !c.r().PaidAt.IsZero() {
 		return nil

@@ -1427,6 +1427,7 @@ export const en: Texts = {
   "template_stay-extended": "Stay extended",
   "template_extension-canceled": "Extension cancelled",
   "template_extension-ended": "Unpaid extension cancelled",
+  "template_extension-canceled-unrefunded": "Extension cancelled, no refund",
   "template_extension-reversed": "Deposit of an extension reversed",
   "template_virtual-account-issued": "Virtual account",
   navCompany: "Company",

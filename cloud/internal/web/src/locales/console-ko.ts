@@ -1412,6 +1412,7 @@ export const ko = {
   "template_stay-extended": "이용 연장",
   "template_extension-canceled": "연장 취소",
   "template_extension-ended": "연장 미입금 취소",
+  "template_extension-canceled-unrefunded": "연장 취소(환불 없음)",
   "template_extension-reversed": "연장 입금 취소",
   "template_virtual-account-issued": "가상계좌 안내",
   navCompany: "회사",
