@@ -45,7 +45,7 @@ func Run(ctx context.Context, config Config, board Board) error {
 	config = config.withDefaults()
 	config.keepLog()
 	log := config.Logger.With("branch", config.Branch)
-	a := &agent{ctx: ctx, config: config, log: log, bootID: rand.Text(), wake: make(chan struct{}, 1), keys: keyring{file: config.KeyFile, username: config.Username, keys: config.GrantKeys}}
+	a := &agent{ctx: ctx, config: config, log: log, bootID: rand.Text(), wake: make(chan struct{}, 1), writes: make(chan func(), maxWrites), keys: keyring{file: config.KeyFile, username: config.Username, keys: config.GrantKeys}}
 	a.messages.Log, a.messages.Name = log, "decoding messages"
 	if err := a.keys.load(); err != nil {
 		log.Error("the keys of the credential are used", "error", err)
@@ -63,7 +63,7 @@ func Run(ctx context.Context, config Config, board Board) error {
 	a.events.send = a.report
 	a.link = link.New(link.Config{
 		Branch: config.Branch, Brokers: listed, Last: brokers, ClientID: config.ClientID, Username: config.Username,
-		Secrets: a.secrets.list, Accepted: a.secretAccepted,
+		Secrets: a.secrets.list, Accepted: func(s link.Secret) { a.write(func() { a.secretAccepted(s) }) },
 		TLS: config.TLS, Dial: config.Dial, AddressFile: config.AddressFile, Receive: a.receive, Logger: log,
 	})
 	a.doors = door.NewController(door.Config{
@@ -114,7 +114,8 @@ type agent struct {
 	epoch    atomic.Uint64                       // of keys
 	events   eventBuffer
 	settings settingsState
-	wake     chan struct{} // has supervise look at once
+	wake     chan struct{} // has superviseSettings look at once
+	writes   chan func()   // see write
 }
 
 func (a *agent) run(ctx context.Context, info link.AgentInfo) error {
@@ -127,6 +128,8 @@ func (a *agent) run(ctx context.Context, info link.AgentInfo) error {
 	g.Go(func() error { a.doors.Watch(ctx); return nil })
 	g.Go(func() error { a.measure(ctx); return nil })
 	g.Go(func() error { return a.supervise(ctx, tests, update) })
+	g.Go(func() error { return a.superviseSettings(ctx) })
+	g.Go(func() error { a.writeAll(ctx); return nil })
 	g.Go(func() error { a.diagnostics.run(ctx); return nil })
 	if a.passes != nil {
 		g.Go(func() error { a.passes.run(ctx); return nil })
@@ -151,17 +154,17 @@ func (a *agent) receive(m link.Message) {
 	case protocol.KindDoorDeny:
 		err = dispatch(m, a.doors.Deny)
 	case protocol.KindKeys:
-		err = dispatch(m, a.applyKeys)
+		err = dispatchWrite(a, m, a.applyKeys)
 	case protocol.KindBrokers:
-		err = dispatch(m, a.applyBrokers)
+		err = dispatchWrite(a, m, a.applyBrokers)
 	case protocol.KindUpdate:
-		err = dispatch(m, func(u protocol.Update) { a.config.Update(a.ctx, u) })
+		err = dispatchWrite(a, m, func(u protocol.Update) { a.config.Update(a.ctx, u) })
 	case protocol.KindRekey:
-		err = dispatch(m, a.rekey)
+		err = dispatchWrite(a, m, a.rekey)
 	case protocol.KindSettings:
-		err = dispatch(m, a.receiveSettings)
+		err = dispatchWrite(a, m, a.receiveSettings)
 	case protocol.KindDiagnostics:
-		err = dispatch(m, func(d protocol.Diagnostics) { a.diagnostics.receive(d, a.keys.keys) })
+		err = dispatch(m, func(d protocol.Diagnostics) { a.diagnostics.receive(d, *a.trusted.Load()) })
 	case protocol.KindBeacon, protocol.KindPassList, protocol.KindPassAck:
 		err = a.passes.receive(m)
 	case protocol.KindClimateCommand:
@@ -182,6 +185,36 @@ func dispatch[M protocol.Message](m link.Message, to func(M)) error {
 		to(message)
 	}
 	return err
+}
+
+// dispatchWrite dispatches a message whose content is written to the disk; see write.
+func dispatchWrite[M protocol.Message](a *agent, m link.Message, to func(M)) error {
+	return dispatch(m, func(message M) { a.write(func() { to(message) }) })
+}
+
+// maxWrites is the number of messages that wait for the disk.
+const maxWrites = 32
+
+// write has work done that waits for the disk, in the order of the calls. It does not block: a card can stall, and door messages wait in the
+// link's reader. If too much work waits, it is dropped: the cloud repeats these messages until the status shows their effect.
+func (a *agent) write(work func()) {
+	select {
+	case a.writes <- work:
+	default:
+		a.log.Warn("a message was dropped, because the disk does not respond")
+	}
+}
+
+// writeAll does the work of write until ctx is done.
+func (a *agent) writeAll(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case work := <-a.writes:
+			work()
+		}
+	}
 }
 
 // answer replies to a command, always on the branch's own topic: the broker would reject any other Response Topic.
@@ -305,14 +338,10 @@ func (a *agent) supervise(ctx context.Context, last []protocol.SelfTest, update 
 			a.link.Refresh()
 		}
 		a.config.Health(Health{Connected: a.link.Connected(), Failed: failed(tests)})
-		if a.superviseSettings() {
-			return ErrSettings
-		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-		case <-a.wake:
 		case <-a.config.UpdateChanged:
 		}
 	}

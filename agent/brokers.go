@@ -15,7 +15,7 @@ import (
 // agent was set up with.
 var errExposed = errors.New("an address is not encrypted")
 
-// brokerList holds the list of brokers that the cloud has sent. It is used by the link's reader only, after load.
+// brokerList holds the list of brokers that the cloud has sent. It is used by writeAll only, after load.
 type brokerList struct {
 	file     string     // empty: the agent takes no list
 	username string     // of the credential that the list belongs to

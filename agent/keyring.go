@@ -8,8 +8,7 @@ import (
 )
 
 // keyring holds the public keys that verify grants: those of the credential, or of the last key list that was applied. The
-// list is stored before it is used, so that a restart does not trust older keys again. It is used by the link's reader only,
-// after load.
+// list is stored before it is used, so that a restart does not trust older keys again. It is used by writeAll only, after load.
 type keyring struct {
 	file     string // empty: in memory only
 	username string // of the credential that the list belongs to: a new enrolment starts with the keys of its credential

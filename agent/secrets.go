@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/yeolda/yeolda/agent/internal/durable"
 	"github.com/yeolda/yeolda/agent/internal/link"
@@ -30,6 +31,8 @@ type secrets struct {
 	current  link.Secret
 	pending  *link.Secret
 	rotation string // of pending
+
+	shown atomic.Pointer[[]link.Secret] // see list
 }
 
 // storedSecrets is the content of the file.
@@ -50,8 +53,10 @@ func newSecrets(config Config) *secrets {
 	for _, part := range [][]byte{[]byte(config.Username), []byte(config.Password), config.Key} {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
-	return &secrets{file: config.SecretFile, username: config.Username, origin: hex.EncodeToString(sum.Sum(nil)),
+	s := &secrets{file: config.SecretFile, username: config.Username, origin: hex.EncodeToString(sum.Sum(nil)),
 		current: link.Secret{Key: config.Key, Password: config.Password}}
+	s.show()
+	return s
 }
 
 // load replaces the secrets of the credentials with the stored ones.
@@ -80,6 +85,7 @@ func (s *secrets) load() error {
 		pending := stored.Pending.secret()
 		s.pending, s.rotation = &pending, stored.Rotation
 	}
+	s.show()
 	return nil
 }
 
@@ -99,14 +105,16 @@ func stored(secret link.Secret) storedSecret {
 	return s
 }
 
-// list returns the secrets to connect with, the newest first.
-func (s *secrets) list() []link.Secret {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// list returns the secrets to connect with, the newest first. It does not wait for the disk.
+func (s *secrets) list() []link.Secret { return *s.shown.Load() }
+
+// show updates the list. mu is held.
+func (s *secrets) show() {
+	list := []link.Secret{s.current}
 	if s.pending != nil {
-		return []link.Secret{*s.pending, s.current}
+		list = []link.Secret{*s.pending, s.current}
 	}
-	return []link.Secret{s.current}
+	s.shown.Store(&list)
 }
 
 // rekey returns new secrets for a rotation. They are stored before they are announced; a repeated rotation gets the same.
@@ -126,6 +134,7 @@ func (s *secrets) rekey(rotation string) (protocol.Rekeyed, error) {
 			return protocol.Rekeyed{}, err
 		}
 		s.pending, s.rotation = &fresh, rotation
+		s.show()
 	}
 	hash := sha256.Sum256([]byte(s.pending.Password))
 	return protocol.Rekeyed{Rotation: rotation,
@@ -144,6 +153,7 @@ func (s *secrets) accepted(secret link.Secret) error {
 		return err
 	}
 	s.current, s.pending, s.rotation = secret, nil, ""
+	s.show()
 	return nil
 }
 

@@ -48,9 +48,7 @@ func TestRotationOfSecrets(t *testing.T) {
 	b.broker.SetKey(protocol.AgentID("gangnam"), key)
 	b.broker.DropAll()
 	awaitOnline(b)
-	if text, err := os.ReadFile(b.config.SecretFile); err != nil || strings.Contains(string(text), "pending") {
-		t.Errorf("stored secrets: %s, %v, want the new ones only", text, err)
-	}
+	b.awaitNewSecrets(t)
 	if info, err := os.Stat(b.config.SecretFile); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("file of the secrets: %v, %v, want mode 600", info, err)
 	}
@@ -83,9 +81,7 @@ func TestRotationAtABrokerWithPasswords(t *testing.T) {
 	b.broker.SetPasswordHash(protocol.AgentID("gangnam"), answer.PasswordHash)
 	b.broker.DropAll()
 	awaitOnline(b)
-	if text, err := os.ReadFile(b.config.SecretFile); err != nil || strings.Contains(string(text), "pending") {
-		t.Errorf("stored secrets: %s, %v, want the new ones only", text, err)
-	}
+	b.awaitNewSecrets(t)
 }
 
 // TestSecretsOfAnotherEnrolment checks that stored secrets do not survive a new enrolment.
@@ -105,6 +101,20 @@ func TestSecretsOfAnotherEnrolment(t *testing.T) {
 	b.broker.SetPasswordHash(protocol.AgentID("gangnam"), base64.StdEncoding.EncodeToString(hash[:]))
 	b.config.Password = "enrolled again"
 	b.online(t)
+}
+
+// awaitNewSecrets waits until only the new secrets are stored.
+func (b *branch) awaitNewSecrets(t *testing.T) {
+	t.Helper()
+	for began := time.Now(); ; {
+		text, err := os.ReadFile(b.config.SecretFile)
+		if err == nil && !strings.Contains(string(text), "pending") {
+			return
+		}
+		if time.Since(began) > 10*time.Second {
+			t.Fatalf("stored secrets: %s, %v, want the new ones only", text, err)
+		}
+	}
 }
 
 // awaitOnline waits for an online status.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -17,7 +18,7 @@ const (
 	fileInterval = time.Minute
 )
 
-// settingsState is used by supervise only.
+// settingsState is used by superviseSettings only.
 type settingsState struct {
 	due  time.Time // when a restart was first due; zero: none is
 	sent time.Time // when the settings of the machine were sent on this connection
@@ -34,13 +35,31 @@ func (a *agent) receiveSettings(m protocol.Settings) {
 	}
 }
 
-// superviseSettings ends a trial of settings, sends those that the cloud does not have, and reports whether the agent is to be
-// started again now. A restart waits until no door is in use.
-func (a *agent) superviseSettings() (restart bool) {
-	keeper, s := a.config.Settings, &a.settings
-	if keeper == nil {
-		return false
+// superviseSettings looks after the settings until ctx is done. It returns ErrSettings when the agent is to be started again. The watchdog
+// does not wait for it, because it writes to the disk.
+func (a *agent) superviseSettings(ctx context.Context) error {
+	if a.config.Settings == nil {
+		return nil
 	}
+	tick := time.NewTicker(aliveInterval)
+	defer tick.Stop()
+	for {
+		if a.restartDue() {
+			return ErrSettings
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-a.wake:
+		}
+	}
+}
+
+// restartDue ends a trial of settings, sends those that the cloud does not have, and reports whether the agent is to be started again
+// now. A restart waits until no door is in use.
+func (a *agent) restartDue() bool {
+	keeper, s := a.config.Settings, &a.settings
 	connected := a.link.Connected()
 	if keeper.Observe(connected, failing(a.hardwareTests())) {
 		a.link.Refresh()

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/yeolda/yeolda/protocol"
@@ -67,6 +68,8 @@ type Keeper struct {
 	failing   []string // hardware self-tests
 	before    []string // those that failed with the settings to return to, if the running ones are on trial
 	restart   bool
+
+	shown atomic.Pointer[protocol.SettingsStatus] // of the stored state
 }
 
 // state is the content of the file.
@@ -123,6 +126,7 @@ func Open(config Config) *Keeper {
 		k.state.Trial = nil // its start was not counted
 	}
 	k.choose()
+	k.show()
 	return k
 }
 
@@ -131,6 +135,7 @@ func Open(config Config) *Keeper {
 func (k *Keeper) Enrolled(agent protocol.Agent) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	defer k.show()
 	k.agent = agent
 	if k.state.Username == agent.Username {
 		return
@@ -189,6 +194,7 @@ func (k *Keeper) Text() (text string, fromFile bool) {
 func (k *Keeper) Receive(m protocol.Settings, keys []ed25519.PublicKey) (changed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	defer k.show()
 	if k.config.Disk == nil || m.Version <= k.state.Highest {
 		return false
 	}
@@ -246,6 +252,7 @@ func (k *Keeper) take(received version) {
 func (k *Keeper) Observe(connected bool, failing []string) (changed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	defer k.show()
 	k.failing = failing
 	now := time.Now()
 	switch {
@@ -306,13 +313,14 @@ func (k *Keeper) RestartDue() bool {
 	return k.restart
 }
 
-// Status describes the settings to the cloud. It is nil if the agent takes none.
-func (k *Keeper) Status() *protocol.SettingsStatus {
+// Status describes the settings to the cloud. It is nil if the agent takes none. It does not wait for the disk.
+func (k *Keeper) Status() *protocol.SettingsStatus { return k.shown.Load() }
+
+// show updates the status. mu is held.
+func (k *Keeper) show() {
 	if k.config.Disk == nil {
-		return nil
+		return
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	s := &protocol.SettingsStatus{Highest: k.state.Highest, Ended: k.state.Ended}
 	if k.state.Current != nil {
 		s.Version = k.state.Current.Number
@@ -320,7 +328,7 @@ func (k *Keeper) Status() *protocol.SettingsStatus {
 	if k.state.Trial != nil {
 		s.Trial = k.state.Trial.Number
 	}
-	return s
+	k.shown.Store(s)
 }
 
 // Mistake returns the mistake of the file of the machine if it was edited, and is therefore not in use.
