@@ -28,12 +28,13 @@ import (
 const (
 	eventTTL      = 10 * time.Minute // lifetime of door events in the outbox: staff need the events of a connection outage
 	aliveInterval = 2 * time.Second
+	stopInterval  = 100 * time.Millisecond // between looks at the doors while the agent stops
 )
 
-// Run runs the agent. It first de-energises every lock, then serves the cloud until ctx is done, de-energises every lock
-// again and disconnects. It returns an error if the config or the board is invalid, or if a relay line that worked has failed
-// for ten seconds: a restarted agent requests it afresh. It returns ErrSettings when it is to be started again with other
-// settings. All other failures are reported to the cloud, and the agent keeps running.
+// Run runs the agent. It first de-energises every lock, then serves the cloud until ctx is done and no door is in use (see
+// Config.StopDelay), de-energises every lock again and disconnects. It returns an error if the config or the board is invalid, or if a
+// relay line that worked has failed for ten seconds: a restarted agent requests it afresh. It returns ErrSettings when it is to be
+// started again with other settings. All other failures are reported to the cloud, and the agent keeps running.
 func Run(ctx context.Context, config Config, board Board) error {
 	brokers, err := config.validate()
 	if err != nil {
@@ -122,25 +123,38 @@ func (a *agent) run(ctx context.Context, info link.AgentInfo) error {
 	// The connection to the cloud stays up until the doors have reported their final events.
 	online, disconnect := context.WithCancel(context.WithoutCancel(ctx))
 	defer disconnect()
+	serving, closed := context.WithCancel(context.WithoutCancel(ctx))
+	defer closed()
 	g, ctx := errgroup.WithContext(ctx)
 	tests, update := a.selfTests(), a.updateState() // before the first status, so that a change after it is published
 	g.Go(func() error { return a.link.Run(online, info) })
-	g.Go(func() error { a.doors.Watch(ctx); return nil })
+	g.Go(func() error { a.doors.Watch(serving); return nil })
 	g.Go(func() error { a.measure(ctx); return nil })
 	g.Go(func() error { return a.supervise(ctx, tests, update) })
 	g.Go(func() error { return a.superviseSettings(ctx) })
 	g.Go(func() error { a.writeAll(ctx); return nil })
 	g.Go(func() error { a.diagnostics.run(ctx); return nil })
 	if a.passes != nil {
-		g.Go(func() error { a.passes.run(ctx); return nil })
+		g.Go(func() error { a.passes.run(serving); return nil })
 	}
 	<-ctx.Done()
+	a.finishRequests()
+	closed()
 	a.doors.Close()
 	a.events.flush()
 	disconnect()
 	err := g.Wait()
 	a.climate.Close()
 	return err
+}
+
+// finishRequests serves until no lock is driven and no claim waits for its grant, at most for StopDelay.
+func (a *agent) finishRequests() {
+	tick := time.NewTicker(stopInterval)
+	defer tick.Stop()
+	for began := time.Now(); time.Since(began) < a.config.StopDelay && a.doors.Alive() && !a.doors.Idle(); <-tick.C {
+		a.config.Alive()
+	}
 }
 
 // receive dispatches a message from the cloud. It runs in the link's reader and must not block.

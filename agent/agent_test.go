@@ -275,6 +275,58 @@ func (b *branch) restart(t *testing.T, boot string, epoch uint64) (newBoot strin
 	}
 }
 
+// TestStopWaitsForOpenDoors stops the agent during a pulse, as an update does: it ends after the pulse, and serves another press meanwhile.
+func TestStopWaitsForOpenDoors(t *testing.T) {
+	t.Parallel()
+	b := newBranch(t)
+	b.config.StopDelay = 5 * time.Second
+	b.online(t)
+	press := func(device string) {
+		b.broker.Send("gangnam", grant(b.claim(b.newRequest(), device), time.Second, device))
+		if r := brokertest.Await[protocol.Result](b.broker); r.Outcome != protocol.Opened {
+			t.Errorf("%s: got %+v, want opened", device, r)
+		}
+	}
+	press("room_1")
+	ended := make(chan struct{})
+	go func() { defer close(ended); b.stop() }()
+	press("front_1")
+	<-ended
+	for name, lock := range map[string]*boardtest.Lock{"room_1": b.room, "front_1": b.front} {
+		if p := lock.Pulses(); len(p) != 1 || p[0].For < time.Second {
+			t.Errorf("%s: got pulses %v, want one of a second", name, p)
+		}
+	}
+}
+
+// TestStopWaitsForAWhile stops an agent whose relay cannot be released, and one whose pulse is longer than the delay.
+func TestStopWaitsForAWhile(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		faults boardtest.Faults
+		pulse  time.Duration
+		delay  time.Duration
+	}{
+		"relay stays driven": {boardtest.Faults{DeadLow: true}, time.Second, time.Minute},
+		"long pulse":         {boardtest.Faults{}, protocol.MaxPulse, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBranch(t)
+			b.config.StopDelay = c.delay
+			b.online(t)
+			b.room.Break(c.faults)
+			b.broker.Send("gangnam", grant(b.claim(b.newRequest(), "room_1"), c.pulse, "room_1"))
+			brokertest.Await[protocol.Result](b.broker)
+			began := time.Now()
+			b.stop()
+			if took := time.Since(began); took > 8*time.Second {
+				t.Errorf("the agent ended after %v", took)
+			}
+		})
+	}
+}
+
 // TestLostLineEndsTheAgent checks that the agent ends, to be restarted by systemd, when a relay line that worked is lost.
 func TestLostLineEndsTheAgent(t *testing.T) {
 	t.Parallel()

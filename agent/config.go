@@ -51,6 +51,9 @@ type Config struct {
 	UpdateStatus  func() *protocol.UpdateStatus
 	UpdateChanged <-chan struct{}
 
+	// StopDelay is how long the agent, when it is to end, serves doors that are in use: the end of the process would end their pulses.
+	StopDelay time.Duration
+
 	// Settings keeps the settings that the cloud sends; nil: the agent takes none.
 	Settings *settings.Keeper
 

@@ -229,7 +229,7 @@ func TestUnit(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Type=notify", "WatchdogSec=10", "Restart=always", "RestartSec=1", "StartLimitIntervalSec=0", "User=yeolda-agent", "DeviceAllow=char-gpiochip rw",
-		"RestartSteps=6", "RestartMaxDelaySec=30", "LimitMEMLOCK=infinity", "StateDirectory=yeolda-agent",
+		"RestartSteps=6", "RestartMaxDelaySec=30", "LimitMEMLOCK=infinity", "TimeoutStopSec=20", "StateDirectory=yeolda-agent",
 		"SystemCallFilter=@system-service adjtimex", "SystemCallErrorNumber=EPERM",
 		"ExecStartPre=-/usr/bin/yeolda-agent check --credentials /etc/yeolda-agent/credentials",
 	} {

@@ -34,6 +34,9 @@ const updateResult = "/var/lib/yeolda-agent-update/rolled-back"
 // waitInterval is how often missing or invalid credentials are read again.
 const waitInterval = 5 * time.Second
 
+// stopDelay is enough for the longest pulse of a claim that waits for its grant. The unit has more (TimeoutStopSec).
+const stopDelay = protocol.GrantAge + protocol.MaxPulse
+
 type runCommand struct {
 	files
 	Broker string `env:"YEOLDA_BROKER_URL" placeholder:"URL" help:"Instead of the broker in the settings; several of a pool with commas or spaces."`
@@ -104,7 +107,7 @@ func (c *runCommand) run(ctx context.Context, log *slog.Logger) (err error) {
 		BrokerURL: id.broker, BrokerFile: brokerFile, TLS: id.tls, AddressFile: c.stateFile("address"), PassDir: c.stateFile("passes"), Version: release(), Logger: log,
 		Tail: tail, Doctor: c.examine,
 		Alive: alive, Update: updater.Ask, UpdateStatus: updater.Status, UpdateChanged: updateChanged, Settings: keeper,
-		Health:   report,
+		Health: report, StopDelay: stopDelay,
 		SelfTest: cached(func() []protocol.SelfTest { return c.selfTests(problems, settings) }),
 	}, board)
 }

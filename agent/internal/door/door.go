@@ -406,11 +406,12 @@ func (d *door) inUse() bool {
 	return !d.since.IsZero() || time.Since(d.released) < senseDelay
 }
 
-// driven reports whether a pulse has begun and has not ended.
+// driven reports whether a pulse has begun and has not ended. One that is overdue does not count: its line cannot be released, and a
+// restart requests it afresh.
 func (d *door) driven() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.since.IsZero() || !d.turnAt.IsZero()
+	return !d.since.IsZero() && time.Since(d.until) < time.Second || !d.turnAt.IsZero()
 }
 
 func (d *door) isLost() bool {
