@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,6 +94,47 @@ func TestTrial(t *testing.T) {
 				t.Error("the trial is not over")
 			}
 		})
+	}
+}
+
+// TestTrialOnAFullDisk rolls an update back although nothing can be written.
+func TestTrialOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for file, text := range map[string]string{
+		"systemctl": "#!/bin/sh\ncase $1 in show) echo 40;; is-active) ;; *) ln -s x " + dir + "/called-$1;; esac\n", "dpkg-query": "#!/bin/sh\necho 1.2.3\n",
+		"program": "new", "previous": "old", "trial": "", "health": "connected=yes\nfailed=1\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trial := exec.Command("/bin/sh", "-c", "trap '' XFSZ; ulimit -f 0; exec "+filepath.Join(packaging, "trial"))
+	trial.Env = []string{"PATH=" + dir + ":/usr/bin:/bin", "YEOLDA_AGENT_TRIAL=0", "YEOLDA_AGENT_TRIAL_LIMIT=0", "YEOLDA_AGENT_UPDATE=" + dir,
+		"YEOLDA_AGENT_HEALTH=" + filepath.Join(dir, "now"), "YEOLDA_AGENT_PROGRAM=" + filepath.Join(dir, "program")}
+	out, err := trial.StderrPipe() // a file would have the limit, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := trial.Start(); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(out)
+	if err := trial.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if program, err := os.ReadFile(filepath.Join(dir, "program")); err != nil || string(program) != "old" {
+		t.Errorf("got the %s program, %v, want the old one\n%s", program, err, text)
+	}
+	for _, file := range []string{"called-restart", "rolled-back"} {
+		if _, err := os.Lstat(filepath.Join(dir, file)); err != nil {
+			t.Errorf("the agent is not restarted, or does not report the outcome: %v", err)
+		}
+	}
+	for _, file := range []string{"trial", "previous", "program.old"} {
+		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
+			t.Errorf("%s remains", file)
+		}
 	}
 }
 
