@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 )
@@ -35,6 +36,15 @@ func parseHop(text string) (netip.Addr, error) {
 	return netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
 }
 
+// seenProxy is a proxy that forwarded a request.
+type seenProxy struct {
+	addr netip.Addr
+	at   time.Time
+}
+
+// untrustedTTL is how long a proxy is remembered: the repair may be one of its settings, which restarts no service.
+const untrustedTTL = 24 * time.Hour
+
 // noteProxy records a peer of a private network that forwards a request and that TrustedProxies lacks: all its clients share one address and
 // the limits of that. Such a header of a client of the Internet has no meaning.
 func (a *API) noteProxy(r *http.Request) {
@@ -44,14 +54,14 @@ func (a *API) noteProxy(r *http.Request) {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	addr := peer.Addr().Unmap().WithZone("")
 	if err == nil && (addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast()) && !isTrusted(addr, a.TrustedProxies) {
-		a.untrusted.Store(&addr)
+		a.untrusted.Store(&seenProxy{addr, a.Now()})
 	}
 }
 
-// UntrustedProxy returns the address of a proxy that TrustedProxies lacks, or "" if no request came from one.
+// UntrustedProxy returns the address of a proxy that TrustedProxies lacks, or "" if no request came from one within the last day.
 func (a *API) UntrustedProxy() string {
-	if addr := a.untrusted.Load(); addr != nil {
-		return addr.String()
+	if seen := a.untrusted.Load(); seen != nil && a.Now().Sub(seen.at) < untrustedTTL {
+		return seen.addr.String()
 	}
 	return ""
 }

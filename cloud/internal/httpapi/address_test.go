@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/netip"
 	"testing"
+	"time"
 )
 
 func TestClientAddress(t *testing.T) {
@@ -51,7 +52,8 @@ func TestUntrustedProxy(t *testing.T) {
 		{"a client of the private network", "172.18.0.5:1234", "", ""},
 		{"a client of the Internet that pretends", "203.0.113.7:1234", "198.51.100.1", ""},
 	} {
-		api := &API{TrustedProxies: trusted}
+		now := time.Now()
+		api := &API{TrustedProxies: trusted, Now: func() time.Time { return now }}
 		r := &http.Request{RemoteAddr: c.peer, Header: http.Header{}}
 		if c.forwarded != "" {
 			r.Header.Set("X-Forwarded-For", c.forwarded)
@@ -59,6 +61,10 @@ func TestUntrustedProxy(t *testing.T) {
 		api.noteProxy(r)
 		if got := api.UntrustedProxy(); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+		now = now.Add(untrustedTTL)
+		if got := api.UntrustedProxy(); got != "" {
+			t.Errorf("%s: got %q a day later, want none", c.name, got)
 		}
 	}
 }

@@ -49,7 +49,7 @@ type API struct {
 	Site           Site           // settings that the pages use
 
 	lookUps   lookUps
-	untrusted atomic.Pointer[netip.Addr] // a proxy that TrustedProxies lacks
+	untrusted atomic.Pointer[seenProxy] // the last one that TrustedProxies lacks
 }
 
 // Site holds the settings that the web pages show or use.
