@@ -27,6 +27,7 @@ type Vitals struct {
 
 	OnlineBranches map[string]bool // branches that have ever had an agent
 	DoorRequests   []BranchDoors   // of branches with a request in the last six hours
+	Doors          []DoorPresses   // of the last six hours, at most MaxDoorFigures
 
 	DoctorChecks []DoctorCheck  // last results
 	Settings     map[string]int // active agents by the state of their last settings; stuck: a connected agent has not answered for ten minutes
@@ -35,7 +36,7 @@ type Vitals struct {
 }
 
 // figures are the names of the figures that ReadVitals reads.
-var figures = []string{"reservations", "payments", "refunds", "messages", "jobs", "oldest", "totals", "work", "doctor", "branches", "settings"}
+var figures = []string{"reservations", "payments", "refunds", "messages", "jobs", "oldest", "totals", "work", "doctor", "branches", "doors", "settings"}
 
 // Figures returns the names of the figures, the keys of Vitals.Failed.
 func Figures() []string { return figures }
@@ -107,6 +108,10 @@ func ReadVitals(ctx context.Context, q Querier, now time.Time, timeout time.Dura
 	figure("branches", func(ctx context.Context) error {
 		return readBranches(ctx, q, &v, now)
 	})
+	figure("doors", func(ctx context.Context) (err error) {
+		v.Doors, err = readDoors(ctx, q, now)
+		return err
+	})
 	return v, errors.Join(failed...)
 }
 
@@ -140,6 +145,29 @@ func readBranches(ctx context.Context, q Querier, v *Vitals, now time.Time) erro
 	}
 	v.DoorRequests, err = pgx.CollectRows(rows, pgx.RowToStructByPos[BranchDoors])
 	return err
+}
+
+// MaxDoorFigures bounds the doors in the figures: each of them is a time series of its own.
+const MaxDoorFigures = 200
+
+// DoorPresses counts the presses at a door that opened it and those that failed. Failures because the branch was offline or the
+// stay had changed are no evidence about the door.
+type DoorPresses struct {
+	Branch, Device string
+	Opened, Failed int
+}
+
+// readDoors returns the doors with presses in the last six hours, those with the most failures first.
+func readDoors(ctx context.Context, q Querier, now time.Time) ([]DoorPresses, error) {
+	rows, err := q.Query(ctx, `
+		select b.code, d.device, count(*) filter (where d.state = 'SUCCESS'), count(*) filter (where d.state <> 'SUCCESS')
+		from door_request d join branch b on b.id = d.branch_id
+		where d.created_at > $1 and d.state in ('SUCCESS', 'FAILED', 'UNKNOWN') and coalesce(d.detail, '') not in ('`+Offline+`', 'claim denied')
+		group by b.code, d.device order by 4 desc, 3 desc, 1, 2 limit $2`, now.Add(-6*time.Hour), MaxDoorFigures)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[DoorPresses])
 }
 
 // age is never negative, although the clocks of machines differ slightly.

@@ -53,6 +53,7 @@ var (
 	checkedDesc     = describe("doctor_check_timestamp_seconds", "Time of the last run of each check of the installation.", "check")
 	branchOnline    = describe("branch_online", "Whether the agent of a branch is online; branches that never had an agent are omitted.", "branch")
 	branchDoors     = describe("branch_door_requests", "Ended door requests of a branch in the last 15 minutes and 6 hours, by state.", "branch", "window", "state")
+	doorPresses     = describe("door_presses", "Presses at a door in the last 6 hours that opened it or failed, by result; at most 200 doors, those with the most failures first.", "branch", "door", "result")
 	settingsDesc    = describe("agent_settings", "Active agents by the state of their last settings; stuck: a connected agent has not answered for ten minutes.", "state")
 	writableDesc    = describe("database_writable", "Whether the last canary write of this replica was committed.")
 	clockDesc       = describe("database_clock_ahead_seconds", "By how much the database's clock, which decides, is ahead of this replica's machine.")
@@ -74,7 +75,7 @@ var (
 // Describe implements prometheus.Collector.
 func (v *vitals) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{reservationsDesc, paymentsDesc, refundsDesc, messagesDesc, jobsDesc, oldestDesc, differencesDesc, reconciledDesc,
-		branchesDesc, onlineDesc, scrapedDesc, figureDesc, successDesc, checkDesc, checkedDesc, branchOnline, branchDoors, settingsDesc, writableDesc, clockDesc, diskFreeDesc, diskSizeDesc, certificateDesc, connectionsDesc, connectionsMax, acquiresDesc, waitsDesc, waitDesc, connectedDesc, sessionsDesc, brokerDesc} {
+		branchesDesc, onlineDesc, scrapedDesc, figureDesc, successDesc, checkDesc, checkedDesc, branchOnline, branchDoors, doorPresses, settingsDesc, writableDesc, clockDesc, diskFreeDesc, diskSizeDesc, certificateDesc, connectionsDesc, connectionsMax, acquiresDesc, waitsDesc, waitDesc, connectedDesc, sessionsDesc, brokerDesc} {
 		out <- d
 	}
 }
@@ -125,6 +126,10 @@ func (v *vitals) Collect(out chan<- prometheus.Metric) {
 	for _, doors := range rows.DoorRequests {
 		gauge(branchDoors, float64(doors.Last15m), doors.Branch, "15m", doors.State)
 		gauge(branchDoors, float64(doors.Last6h), doors.Branch, "6h", doors.State)
+	}
+	for _, door := range rows.Doors {
+		gauge(doorPresses, float64(door.Opened), door.Branch, door.Device, "opened")
+		gauge(doorPresses, float64(door.Failed), door.Branch, door.Device, "failed")
 	}
 	for work, at := range rows.LastSuccess {
 		gauge(successDesc, float64(at.Unix()), work)
