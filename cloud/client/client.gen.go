@@ -487,7 +487,7 @@ type BranchSettings struct {
 	OpenHolidays  []string       `json:"openHolidays"`
 	Phone         string         `json:"phone"`
 
-	// RefundPolicy The shares from the earliest deadline to the latest. After the last one nothing is returned.
+	// RefundPolicy The shares from the earliest deadline to the latest; a request may list them in any order. After the last one nothing is returned.
 	RefundPolicy     RefundPolicy   `json:"refundPolicy"`
 	RefundPolicyText BilingualText  `json:"refundPolicyText"`
 	RemovedHolidays  []string       `json:"removedHolidays"`
@@ -2267,7 +2267,7 @@ type RefundLink struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
-// RefundPolicy The shares from the earliest deadline to the latest. After the last one nothing is returned.
+// RefundPolicy The shares from the earliest deadline to the latest; a request may list them in any order. After the last one nothing is returned.
 type RefundPolicy = []struct {
 	Percent int `json:"percent"`
 
@@ -2290,7 +2290,7 @@ type RefundQuote struct {
 	// Percent Of the reservation itself.
 	Percent int `json:"percent"`
 
-	// RefundPolicy The shares from the earliest deadline to the latest. After the last one nothing is returned.
+	// RefundPolicy The shares from the earliest deadline to the latest; a request may list them in any order. After the last one nothing is returned.
 	RefundPolicy     RefundPolicy  `json:"refundPolicy"`
 	RefundPolicyText BilingualText `json:"refundPolicyText"`
 }
@@ -2689,7 +2689,7 @@ type SettingsRequest struct {
 	OpenHolidays []string  `json:"openHolidays"`
 	Phone        string    `json:"phone"`
 
-	// RefundPolicy The shares from the earliest deadline to the latest. After the last one nothing is returned.
+	// RefundPolicy The shares from the earliest deadline to the latest; a request may list them in any order. After the last one nothing is returned.
 	RefundPolicy    *RefundPolicy `json:"refundPolicy,omitempty"`
 	RemovedHolidays []string      `json:"removedHolidays"`
 	Revision        int           `json:"revision"`

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "0bea80349e95a6b66a1a158887483524be53c4d02c385301847ae49107dcabcd"
+const Contract = "7f8e04f56de855599661c2031343f47832a06eebb6db72d4327a87ee0a70cfae"

@@ -1,8 +1,10 @@
 package booking
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -61,6 +63,11 @@ func (p RefundPolicy) RefundableUntil(start time.Time) (until time.Time) {
 // Refund returns the won of a balance that a cancellation at now returns, rounded down.
 func (p RefundPolicy) Refund(balance int, start, now time.Time) int {
 	return int(int64(balance) * int64(p.Percent(start, now)) / 100)
+}
+
+// Sorted returns the policy with the earliest deadline first: a file or a client may list the shares in any order.
+func (p RefundPolicy) Sorted() RefundPolicy {
+	return slices.SortedStableFunc(slices.Values(p), func(a, b RefundTier) int { return cmp.Compare(b.UntilMinutesBefore, a.UntilMinutesBefore) })
 }
 
 // Validate returns an [InvalidError] for a policy with deadlines out of order or out of bounds, or with a share that grows.

@@ -15,6 +15,7 @@ func (r *reader) readRefundPolicy(n *yaml.Node) (policy booking.RefundPolicy) {
 			required("percent", r.number("percent", 100, &tier.Percent)))
 		policy = append(policy, tier)
 	})
+	policy = policy.Sorted()
 	r.check(n, policy.Validate())
 	return policy
 }

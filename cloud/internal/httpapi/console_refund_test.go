@@ -117,7 +117,7 @@ func TestRefundPolicyInTheSettings(t *testing.T) {
 		settings["refundPolicy"] = bad
 		refuses(t, name, hq.Put(settingsPath, settings), "refundPolicy")
 	}
-	settings["refundPolicy"] = []any{tier(24*60, 100), tier(60, 50)}
+	settings["refundPolicy"] = []any{tier(60, 50), tier(24*60, 100)} // in any order
 	settings["compensation"] = map[string]any{"afterMinutes": 3, "wonPerMinute": 100}
 	hq.Put(settingsPath, settings).OK(t)
 	var branches struct {

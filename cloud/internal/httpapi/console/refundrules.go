@@ -56,6 +56,7 @@ func (r wireRefundRules) apply(b *booking.Branch) error {
 			}
 			b.RefundPolicy = append(b.RefundPolicy, booking.RefundTier{UntilMinutesBefore: *t.UntilMinutesBefore, Percent: *t.Percent})
 		}
+		b.RefundPolicy = b.RefundPolicy.Sorted()
 	}
 	if !r.Compensation.given {
 		return nil
