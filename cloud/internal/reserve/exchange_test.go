@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
 
@@ -64,6 +66,31 @@ func TestExchange(t *testing.T) {
 	s.wantState(t, order.OrderID, "DONE")
 	s.await(t, g.order.OrderID, "CANCELED")
 	s.answer(t, g.Buyer, "/v2/keys/"+g.key+"/end", nil, 400, "ResourceNotExistException") // the old key is revoked
+}
+
+// TestExchangeRepeated: the same request once more, as after a lost answer, sends the guest no second message, nor does a change by staff to
+// the room and time that the stay has.
+func TestExchangeRepeated(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	g := s.loggedIn(t, sandbox.MethodCard)
+	start := g.wish.Start.Add(24 * time.Hour)
+	for range 2 {
+		same := s.answer(t, g.Buyer, g.exchangePath(), g.exchange(g.wish.Room, start, start.Add(time.Hour)), 200, "")
+		if !decode[exchanged](t, same.Data).Moved {
+			t.Fatalf("same price: %s", same.Data)
+		}
+	}
+	for _, reason := range []string{"first", "again"} {
+		move := reserve.MoveRequest{ID: booking.ReservationID(g.id), Room: g.wish.Room, Times: local(start, start.Add(time.Hour)), By: hq, Reason: reason}
+		if err := s.Replica(t).Move(s.ctx, move); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.wantEnd(t, s, start.Add(time.Hour))
+	if n := s.count(t, `select count(*) from message where reservation_id = $1 and template = 'reservation-moved'`, g.id); n != 1 {
+		t.Errorf("got %d messages about one move", n)
+	}
 }
 
 // TestExchangeAfterAnother: a guest who holds a longer stay at another price and then takes the same price is not kept from it by

@@ -96,6 +96,8 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 				return err
 			}
 		}
+		req := req
+		req.Silent = req.Silent || to.isAt(r) // nothing changes for the guest
 		if err := c.moveTo(stay, branch, to, req.By.Actor(), req.Reason); err != nil {
 			return err
 		}
@@ -135,6 +137,11 @@ func (s stay) at(room booking.Room, times booking.Interval) target {
 		to.lengths = append(to.lengths, r.Length())
 	}
 	return to
+}
+
+// isAt reports whether a stay is in the room and at the time of a target already.
+func (to target) isAt(root booking.Reservation) bool {
+	return root.Room == to.room.ID && root.Stay().Equal(to.times)
 }
 
 // following returns the target of a stay whose own reservation has the times of a target and whose extensions follow it.
