@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -55,6 +56,11 @@ func (g guard) check(ctx context.Context, text string) error {
 	to, err := url.Parse(text)
 	if err != nil || len(text) > maxURL || to.Hostname() == "" || to.User != nil || to.Fragment != "" || to.Scheme != "http" && to.Scheme != "https" {
 		return ErrAddress
+	}
+	if port := to.Port(); port != "" { // url.Parse takes any digits
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return ErrAddress
+		}
 	}
 	addresses := []netip.Addr{}
 	if literal, err := netip.ParseAddr(to.Hostname()); err == nil {

@@ -23,6 +23,7 @@ func TestWebhooks(t *testing.T) {
 	hq := s.Admin(t, "hq", "hq-demo")
 	for body, message := range map[string]string{
 		`{"url":"http://10.0.0.1/"}`:                          "웹훅 주소(url)는 공개된 https 주소여야 합니다.",
+		`{"url":"https://127.0.0.1:65536/"}`:                  "웹훅 주소(url)는 공개된 https 주소여야 합니다.",
 		`{"url":"` + receiver.URL + `","types":["money.in"]}`: "이벤트 종류(types) 값이 올바르지 않습니다.",
 	} {
 		hq.Post("/v2/admin/webhooks", body).Fails(t, 400, "IllegalArguemntError", message)
