@@ -36,6 +36,38 @@ func TestRefusedEventsDelayNoOthers(t *testing.T) {
 	}
 }
 
+// A thousand events of subjects that the receiver refuses do not keep those of others from being delivered; ten thousand do.
+func TestManyRefusedEventsBlockNoOthers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	id := f.add(events.NewWebhook{Types: []string{"reservation"}})
+	f.respond(func(e events.Event) int {
+		if *e.Branch == "gangnam" {
+			return http.StatusBadRequest
+		}
+		return http.StatusOK
+	})
+	f.reserve(400)
+	other := func(hour int) {
+		f.exec(`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, expires_at)
+			select branch_id, id, 'HOLD', 'CUSTOMER', at, at + interval '1 hour', tstzrange(at, at + interval '1 hour'), at
+			from room, (select timestamptz '2026-12-01' + make_interval(hours => $1) as at) h where branch_id = 2`, hour)
+	}
+	f.exec(`insert into room (branch_id, no) values (2, 1)`)
+	other(1)
+	f.pass(id, 0)
+	if len(f.received) != 1 {
+		t.Errorf("%d events were delivered, want 1", len(f.received))
+	}
+	f.exec(`insert into webhook_delivery (webhook_id, place, type, subject, body, next_at, attempts)
+		select id, -i, 'reservation.done', 'reservation:' || -i, '', 'infinity', 1 from webhook, generate_series(1, 10000) i`)
+	other(4)
+	f.pass(id, 0)
+	if len(f.received) != 1 {
+		t.Errorf("%d events were delivered although too many wait, want 1", len(f.received))
+	}
+}
+
 // A replay from a place that the webhook has not reached yet skips nothing that waits.
 func TestReplayAheadSkipsNothing(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,12 @@ import (
 // ErrNoWebhook is returned for a webhook that does not exist.
 var ErrNoWebhook = errors.New("postgres: no such webhook")
 
-// maxBacklog bounds the deliveries of a webhook that wait; the rest of the stream waits as events.
-const maxBacklog = 1000
+// The deliveries of a webhook that wait are bounded; the rest of the stream waits as events. Those of subjects of which the receiver refuses
+// an event count only in maxWaiting, so that some refused events block no other subject.
+const (
+	maxBacklog = 1000
+	maxWaiting = 10 * maxBacklog
+)
 
 // Webhook is a receiver of events.
 type Webhook struct {
@@ -157,21 +161,25 @@ func ReleaseWebhook(ctx context.Context, q Querier, id int64, until, retryAt tim
 	return err
 }
 
-// FillWebhook turns the next events of the stream into deliveries, unless maxBacklog of them wait already. body encodes an event.
+// FillWebhook turns the next events of the stream into deliveries, unless maxBacklog or maxWaiting of them wait already. body encodes an event.
 func (db *DB) FillWebhook(ctx context.Context, w Webhook, body func(Event) (string, error)) error {
 	return db.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		var place int64
-		var waiting int
+		var backlog, waiting int
 		err := tx.QueryRow(ctx, `
-			select w.place, (select count(*) from webhook_delivery d where d.webhook_id = w.id and d.delivered_at is null)
-			from webhook w where w.id = $1 for update of w`, w.ID).Scan(&place, &waiting)
+			select w.place, d.backlog, d.waiting from webhook w, lateral (
+				select count(*) filter (where not refused) as backlog, count(*) as waiting from (
+					select bool_or(attempts > 0 and w.failing_since is null) over (partition by subject) as refused
+					from webhook_delivery where webhook_id = w.id and delivered_at is null) each) d
+			where w.id = $1 for update of w`, w.ID).Scan(&place, &backlog, &waiting)
 		if errors.Is(err, pgx.ErrNoRows) { // it was removed meanwhile
 			return nil
 		}
-		if err != nil || waiting >= maxBacklog {
+		free := min(maxBacklog-backlog, maxWaiting-waiting)
+		if err != nil || free <= 0 {
 			return err
 		}
-		filter := EventFilter{After: place, Limit: maxBacklog - waiting, Types: w.Types}
+		filter := EventFilter{After: place, Limit: free, Types: w.Types}
 		if len(w.Branches) > 0 {
 			filter.Branches = w.Branches
 		}
