@@ -24,13 +24,18 @@ const stuckSpan = 8 * time.Hour
 
 // enteredAfter is the predicate that something after the failed request d shows that the guest of the reservation r has entered:
 // any later opening of the same door, and any later entry into the room, by key, at a keypad or by staff, who let the guest in. A request or
-// an attempt at a keypad whose outcome is unknown may have opened the door, so it counts as one.
+// an attempt at a keypad whose outcome is unknown may have opened the door, so it counts as one. A press for the front drives all front doors and
+// fails if one of them does: if the room has no lock, nothing later shows that the guest has entered through another one, so its opening counts.
 const enteredAfter = `(exists (
 		select from door_request s where s.reservation_id = r.id and s.state in ('SUCCESS', 'UNKNOWN') and s.created_at > d.created_at
 		   and (s.device = d.device or s.kind = 'room'))
 	or exists (
 		select from door_request s where s.branch_id = r.branch_id and s.reservation_id is null and s.state in ('SUCCESS', 'UNKNOWN') and s.created_at > d.created_at
 		   and (s.device = d.device or s.device = 'room_' || (select m.no from room m where m.id = r.room_id)))
+	or d.kind = 'front' and exists (select from room m where m.id = r.room_id and m.lock = 'none') and exists (
+		select from door_request s where s.branch_id = r.branch_id and s.kind = 'front' and s.created_at >= d.created_at
+		   and (s.reservation_id = r.id or s.reservation_id is null)
+		   and jsonb_path_exists(s.outcomes, '$.* ? (@.outcome == "opened" || @.outcome == "unknown")'))
 	or exists (
 		select from door_event e where e.branch_id = r.branch_id and e.kind = 'door-opened' and e.at > d.created_at
 		   and (e.device = d.device or e.device = 'room_' || (select m.no from room m where m.id = r.room_id)

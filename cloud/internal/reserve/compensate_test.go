@@ -166,6 +166,43 @@ func TestNoCompensationAfterAnEntry(t *testing.T) {
 	}
 }
 
+// A press for the front drives two front doors, of which one is broken. If the room has no lock, the guest has entered through the other one; if it
+// has one, a press for the room would show it.
+func TestNoCompensationAfterTheOtherFrontDoor(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.compensating(t, `{"afterMinutes":1,"wonPerMinute":100}`)
+	for _, test := range []struct {
+		lock, other string
+		by          string // who presses
+		want        int
+	}{
+		{"none", "opened", "guest", 0},
+		{"none", "opened", "staff", 0},
+		{"none", "unknown", "guest", 0},
+		{"none", "failed", "guest", 1},
+		{"fitted", "opened", "guest", 1},
+	} {
+		_, id := s.stay(t, sandbox.MethodCard)
+		s.exec(t, `update room set lock = $2 where id = (select room_id from reservation where id = $1)`, id, test.lock)
+		if test.by == "staff" {
+			s.press(t, id, "front", "FAILED", "failed")
+		}
+		s.press(t, id, "front", "FAILED", "failed")
+		s.exec(t, `
+			update door_request set device = 'front', devices = '{front_1,front_2}', outcomes = outcomes || jsonb_build_object('front_2', jsonb_build_object('outcome', $2::text)),
+			       reservation_id = case when $3 then reservation_id end
+			where id = (select id from door_request where reservation_id = $1 order by created_at desc limit 1)`, id, test.other, test.by == "guest")
+		s.Clock.Advance(5 * time.Minute)
+		if err := s.Replica(t).Compensate(s.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.count(t, `select count(*) from compensation where reservation_id = $1`, id); n != test.want {
+			t.Errorf("%+v: got %d compensations", test, n)
+		}
+	}
+}
+
 // While the branch is offline, its guests enter by PIN, and the entries arrive with the connection. Nothing is returned until then.
 func TestCompensationWaitsForTheJournal(t *testing.T) {
 	t.Parallel()
