@@ -334,6 +334,15 @@ func TestEachKindBeginsAndEnds(t *testing.T) {
 			f.reading(22)
 			return func() { f.reading(22) }
 		}, kind: alert.SensorSilent, open: "gangnam 로비", wait: 10*time.Minute + 30*time.Second, over: time.Minute},
+		"sensor frozen": {begin: func(f *fixture) func() {
+			f.online("gangnam", []string{"로비"})
+			f.exec(`insert into sensor_reading (branch_id, location, at, celsius, humidity)
+				select id, '로비', $1::timestamptz - i * interval '1 hour', case i when 24 then 21.99 else 22 end, 40 from branch, generate_series(1, 24) i where code = 'gangnam'`, f.now)
+			f.reading(22)
+			f.now = f.now.Add(54*time.Minute + 30*time.Second)
+			f.reading(22)
+			return func() { f.now = f.now.Add(time.Second); f.reading(22.01) }
+		}, kind: alert.SensorSilent, open: "gangnam 로비", wait: 6 * time.Minute, over: time.Minute},
 		"sensor threshold": {begin: func(f *fixture) func() {
 			f.online("gangnam", []string{"로비"})
 			f.reading(36)

@@ -51,7 +51,7 @@ var kinds = []struct {
 	{PINExposed, "%s 문의 비밀번호가 공개됐어요. 비밀번호를 바꿔 주세요"},
 	{SelfTest, "장치 점검에 실패했어요 (%s)"},
 	{SensorThreshold, "%s 온도가 정상 범위를 벗어났어요"},
-	{SensorSilent, "%s 센서가 응답하지 않아요"},
+	{SensorSilent, "%s 센서가 응답하지 않거나 같은 값만 보내요"},
 	{Clock, "지점 장치의 시계가 맞지 않아요"},
 	{Certificate, "지점 연결용 인증서가 곧 만료돼요"},
 	{ServiceCheck, "서비스 점검에서 문제를 찾았어요 (%s)"},

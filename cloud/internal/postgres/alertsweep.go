@@ -18,6 +18,7 @@ type AlertLimits struct {
 	Undelivered  time.Duration // of a message with a key
 	Unclear      time.Duration // of a payment
 	Silent       time.Duration // of a sensor
+	Frozen       time.Duration // of a sensor that only repeats a reading: a real one varies in its last digits
 	Settle       time.Duration // after which the room of a stay is in the band of its climate policy
 	NoArrival    time.Duration // since the start of a stay
 	Quiet        time.Duration // after which an event that has no end, such as a forced door, counts as over
@@ -144,7 +145,7 @@ func (s AlertSweep) slowConditions() []condition {
 	const sensors = `
 		from agent_inventory i join branch b on b.id = i.branch_id,
 		     jsonb_array_elements_text(coalesce(nullif(i.inventory -> 'sensors', 'null'), '[]')) location
-		left join lateral (select at, celsius from sensor_reading s where s.branch_id = i.branch_id and s.location = location.value
+		left join lateral (select at, celsius, humidity from sensor_reading s where s.branch_id = i.branch_id and s.location = location.value
 		                   and s.at > $2::timestamptz - interval '7 days' order by at desc limit 1) last on true
 		where i.online `
 	return []condition{
@@ -157,8 +158,13 @@ func (s AlertSweep) slowConditions() []condition {
 			  and r.start_at <= $2 and ` + stayEnd + ` - interval '2 minutes' > $2
 			  and exists (select from message g where g.reservation_id = r.id) and ` + notArrived, []any{s.Now.Add(-s.NoArrival)}},
 		{"sensor-silent", `
-			select b.code, location.value, coalesce(last.at, i.started_at), greatest(last.at, i.started_at, $4) <= $3` + sensors +
-			`and (last.at is null or last.at <= $3)`, []any{s.Now.Add(-s.Silent), s.Up}},
+			select b.code, location.value, coalesce(last.at, i.started_at), last.at > $3 or greatest(last.at, i.started_at, $4) <= $3` + sensors +
+			`and (last.at is null or last.at <= $3 or exists (
+				select from sensor_reading s where s.branch_id = i.branch_id and s.location = location.value and s.at > $5 and s.at <= $6
+			) and not exists (
+				select from sensor_reading s where s.branch_id = i.branch_id and s.location = location.value and s.at > $5
+				   and (s.celsius, s.humidity) <> (last.celsius, last.humidity)))`,
+			[]any{s.Now.Add(-s.Silent), s.Up, s.Now.Add(-s.Frozen - time.Hour), s.Now.Add(-s.Frozen)}},
 		{"sensor-threshold", `
 			select b.code, location.value, last.at, last.celsius not between $4 and $5 or ` + outOfBand + ` >= 1` + sensors +
 			`and last.at > $3 and (last.celsius not between $4::float8 + 1 and $5::float8 - 1 or ` + outOfBand + ` > 0)`,

@@ -82,7 +82,7 @@ export const en: Texts = {
   "alert_pin-exposed": "The PIN of {subject} was disclosed. Please change it.",
   "alert_self-test": "The device failed a self-test ({subject}).",
   "alert_sensor-threshold": "{subject}: the temperature is out of range.",
-  "alert_sensor-silent": "{subject}: the sensor does not report.",
+  "alert_sensor-silent": "{subject}: the sensor does not report, or only repeats a value.",
   alert_clock: "The clock of the device is wrong.",
   alert_certificate: "The certificate of the branches' connection expires soon.",
   "alert_service-check": "A check of the service fails. ({subject})",

@@ -78,7 +78,7 @@ export const ko = {
   "alert_pin-exposed": "{subject}의 비밀번호가 공개됐어요. 바꿔 주세요.",
   "alert_self-test": "장치 점검에 실패했어요. ({subject})",
   "alert_sensor-threshold": "{subject} 온도가 정상 범위를 벗어났어요.",
-  "alert_sensor-silent": "{subject} 센서가 응답하지 않아요.",
+  "alert_sensor-silent": "{subject} 센서가 응답하지 않거나 같은 값만 보내요.",
   alert_clock: "지점 장치의 시계가 맞지 않아요.",
   alert_certificate: "지점 연결용 인증서가 곧 만료돼요.",
   "alert_service-check": "서비스 점검에서 문제를 찾았어요. ({subject})",
