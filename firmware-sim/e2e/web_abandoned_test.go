@@ -69,6 +69,41 @@ func TestWebOtherTabKeepsRoom(t *testing.T) {
 	b.arrive("receipt")
 }
 
+// TestWebOwnHoldIsOffered: a guest closes the tab in which it has chosen a time. In another one, the time is not shown as taken, in the
+// list of a phone and in the timetable, and the guest reserves it again; another guest is not offered it.
+func TestWebOwnHoldIsOffered(t *testing.T) {
+	t.Parallel()
+	chromium.Need(t)
+	s := startStack(t, company)
+	day := inTwoDays()
+	rooms := "/b/gangnam/" + day
+	a := &buyer{page: newPage(t, s.Pages), s: s, mobile: "01055559999", choice: rooms + "/2/1000-1030"}
+	a.reach("contact")
+	b := a.tab("")
+	const start = `[...document.querySelectorAll("dialog .starts .chip")].find(c => c.innerText.trim() === "10:00")`
+	shown := func(p *page) bool {
+		p.open(rooms + "?room=2")
+		p.see("몇 시에 시작할까요?")
+		p.press("10시")
+		p.wait("the starts of the hour", start)
+		return value[bool](p, `!`+start+`.disabled`)
+	}
+	if shown(a.another(t)) {
+		t.Error("the time is offered to another guest")
+	}
+	if !shown(b.page) {
+		t.Fatal("the time that the browser holds is shown as taken")
+	}
+	b.on(desktop).open(rooms)
+	b.wait("the time in the timetable", `[0, 1, 2].every(n => document.querySelector("td.free[data-room='2'][aria-label*=' 10:" + n + "0']"))`)
+	b.on(phone).open(rooms + "?room=2")
+	b.see("몇 시에 시작할까요?")
+	b.press("10시", "10:00", "원 예약하기")
+	b.arrive("summary")
+	b.act()
+	b.arrive("contact")
+}
+
 // TestWebTwoPurchases: a guest buys a stay, and in another tab one for a friend. On the receipt of the first the guest corrects the
 // number: the friend keeps the key, and the receipt still shows the first purchase.
 func TestWebTwoPurchases(t *testing.T) {

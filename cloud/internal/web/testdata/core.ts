@@ -522,6 +522,12 @@ test("free time ends at the first blocked slot", () => {
     [slots.hasReservation("2", at("1000"), at("1150")), slots.hasReservation("2", at("1000"), at("1200"))],
     [false, true],
   );
+  slots.release("2", at("1200"), at("1210"));
+  equal(
+    [slots.state("2", at("1150"), now), slots.state("2", at("1200"), now), slots.state("2", at("1210"), now)],
+    ["paidMargin", "free", "paidMargin"],
+    "the time that the browser holds:",
+  );
 });
 
 interface Oracle {

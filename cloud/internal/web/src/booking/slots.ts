@@ -41,6 +41,11 @@ export class Availability {
     return this.rooms.find((r) => r.roomNo === no);
   }
 
+  /** Shows a reserved time as free. The margins around it stay: they may be those of another reservation, too. */
+  release(room: string, start: Minute, end: Minute): void {
+    for (let at = start; at < end; at += slot) this.blocked.delete(`${room}-${at}`);
+  }
+
   state(room: string, at: Minute, now: Minute): SlotState {
     if (at + slot <= now) return "past"; // the current slot can still be reserved
     return this.blocked.get(`${room}-${at}`) ?? "free";

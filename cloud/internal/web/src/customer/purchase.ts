@@ -79,23 +79,12 @@ export async function giveUp(): Promise<void> {
   await service.release(
     (held) =>
       !p.room || // an extension that was not shown yet
-      isFor(held, p),
+      ((!p.branch || held.branch === p.branch) &&
+        held.roomNo === p.room &&
+        parseMinute(held.startDateTime) === p.start &&
+        parseStoredEnd(held.endDateTime) === p.end),
   );
 }
-
-/** Whether a hold is for a choice. */
-const isFor = (held: service.Hold, p: Pick<Purchase, "branch" | "room" | "start" | "end">): boolean =>
-  (!p.branch || held.branch === p.branch) &&
-  held.roomNo === p.room &&
-  parseMinute(held.startDateTime) === p.start &&
-  parseStoredEnd(held.endDateTime) === p.end;
-
-/** Whether this browser holds a choice, as after its tab was closed on the way: the guest may choose it again. */
-export const holds = async (p: Pick<Purchase, "branch" | "room" | "start" | "end">): Promise<boolean> =>
-  service.getHold().then(
-    (held) => isFor(held, p),
-    () => false,
-  );
 
 /** Releases the room and forgets the contact. */
 export async function leave(): Promise<void> {

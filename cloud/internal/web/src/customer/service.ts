@@ -1,11 +1,12 @@
 // Typed calls of the endpoints that the customers' screens use.
 
 import { Availability, type Lookup } from "../booking/slots";
-import { dateOf, day, inZone, type Minute, parseDate, parseStoredEnd, wire } from "../booking/time";
-import { api } from "../core/api";
+import { dateOf, day, inZone, type Minute, parseDate, parseMinute, parseStoredEnd, wire } from "../booking/time";
+import { api, NetworkError } from "../core/api";
 import { dropCarried } from "../core/carried";
 import type { Schemas } from "../core/interface";
 import { english } from "../core/language";
+import { localStore } from "../core/storage";
 
 export type Branch = Schemas["Branch"];
 export type Site = Schemas["Site"];
@@ -91,17 +92,39 @@ export const lastDay = (b: Branch, today: Minute): Minute => today + Math.max(0,
 /** Hours past midnight that a reservation starting on a day may reach. */
 const overnight = 5;
 
-/** The slots of a day and of the following night. */
+/**
+ * The slots of a day and of the following night. The time that this browser holds is free, as after a tab was closed on the way:
+ * choosing it again replaces the hold.
+ */
 export async function getDay(branch: string, date: string): Promise<Availability> {
   const start = parseDate(date);
-  const lookups = await Promise.all([lookup(branch, date, 0, 24), lookup(branch, dateOf(start + day), 0, overnight)]);
-  return new Availability(lookups, start, start + day + overnight * 60);
+  const [held, ...lookups] = await Promise.all([
+    ownHold(),
+    lookup(branch, date, 0, 24),
+    lookup(branch, dateOf(start + day), 0, overnight),
+  ]);
+  const slots = new Availability(lookups, start, start + day + overnight * 60);
+  if (held?.branch === branch)
+    slots.release(held.roomNo, parseMinute(held.startDateTime), parseStoredEnd(held.endDateTime));
+  return slots;
+}
+
+const heldKey = "held"; // set while this browser may hold a room; without it, no hold is asked for
+
+async function ownHold(): Promise<Hold | null> {
+  await releasing;
+  if (!localStore.get(heldKey)) return null;
+  return getHold().catch((error: unknown) => {
+    if (!(error instanceof NetworkError)) localStore.remove(heldKey);
+    return null;
+  });
 }
 
 export async function hold(branch: string, room: string, start: Minute, end: Minute): Promise<void> {
   await releasing;
   const times = { startDateTime: wire(start), endDateTime: wire(end) };
   await api.post<null>("/reservation", { branch, room: Number(room), ...times });
+  localStore.set(heldKey, "1");
 }
 
 /** Moves a paid stay at once if it costs the same at its new time; otherwise holds the new time. */
@@ -119,7 +142,11 @@ let releasing: Promise<unknown> = Promise.resolve();
 export function release(ours: (held: Hold) => boolean): Promise<unknown> {
   dropCarried(); // it shows the room as taken
   releasing = getHold()
-    .then((held) => (ours(held) ? api.farewell("/reservation") : null))
+    .then(async (held) => {
+      if (!ours(held)) return;
+      await api.farewell("/reservation");
+      localStore.remove(heldKey);
+    })
     .catch(() => undefined);
   return releasing;
 }

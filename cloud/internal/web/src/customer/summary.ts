@@ -10,7 +10,7 @@ import { signal } from "../core/signal";
 import { exchange, exchangeAccount, exchanged, exchangeNote, exchangePrice, exchanging } from "./exchange";
 import { question, sign } from "./icons";
 import { missing } from "./missing";
-import { begin, giveUp, holds } from "./purchase";
+import { begin, giveUp } from "./purchase";
 import { actions, button, explain, facts, fetched, heading, link, note, notice, trouble } from "./screen";
 import { seller } from "./seller";
 import { type Branch, branchName, canCancel, getBranch, getDay, refundText } from "./service";
@@ -35,9 +35,7 @@ export function summaryPage({ branch = "", date = "", room = "", times = "" }: R
     const [b, slots] = await Promise.all([getBranch(branch), getDay(branch, date)]);
     const found = slots.room(room);
     if (!b || !found) return null;
-    const free =
-      found.enabled &&
-      (slots.freeFrom(room, start, inZone(b.timeZone)) >= end - start || (await holds({ branch, room, start, end })));
+    const free = found.enabled && slots.freeFrom(room, start, inZone(b.timeZone)) >= end - start;
     return { branch: b, room, machine: found.machine, priced: found, start, end, free };
   });
   return fetched(offer, (data) => {
