@@ -63,6 +63,52 @@ func TestMessageIsClaimedOnce(t *testing.T) {
 	}
 }
 
+// TestExpiredLoginCodeIsNotSent: a message with a login code is due while its code can be used, by the clock of the service, which may
+// differ from the database's by any time.
+func TestExpiredLoginCodeIsNotSent(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	began := time.Date(2031, 2, 3, 4, 5, 0, 0, time.UTC)
+	until := began.Add(3 * time.Minute)
+	code := func(loginType booking.LoginType, id string, expires time.Time) booking.Message {
+		t.Helper()
+		if err := postgres.SetLoginCode(t.Context(), db.Pool, loginType, id, []byte{1}, []byte{2}, expires); err != nil {
+			t.Fatal(err)
+		}
+		m := booking.Message{Template: "login-code", Language: "ko", Mobile: id, Variables: []byte{1}}
+		if loginType == booking.LoginEmail {
+			m.Mobile, m.Email = "", id
+		}
+		var err error
+		if m.ID, err = postgres.InsertMessage(t.Context(), db.Pool, m); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	check := func(what string, m booking.Message, attempt int, at time.Time, want bool) {
+		t.Helper()
+		m.Attempt = attempt
+		due, err := postgres.StillDue(t.Context(), db.Pool, m, postgres.MessageKinds{Code: "login-code"}, at)
+		if err != nil || due != want {
+			t.Errorf("%s: due %v, %v; want %v", what, due, err, want)
+		}
+	}
+	first, mail := code(booking.LoginMobile, "01012345678", until), code(booking.LoginEmail, "guest@example.com", until)
+	for _, m := range []booking.Message{first, mail} {
+		check("at once", m, 1, began, true)
+		check("before it expires", m, 6, until.Add(-time.Second), true)
+		check("once it has expired", m, 7, until, false)
+		check("at a first attempt that is late", m, 1, until, false)
+	}
+	second := code(booking.LoginMobile, "01012345678", until)
+	check("after another one", first, 2, began, false)
+	check("the other one", second, 2, began, true)
+	if used, err := postgres.UseLoginCode(t.Context(), db.Pool, booking.LoginMobile, "01012345678", []byte{1}); err != nil || !used {
+		t.Fatal(used, err)
+	}
+	check("once it was used", second, 2, began, false)
+}
+
 // A message that is not due, or whose row another transaction has locked, is not claimed, and delays no other claim.
 func TestLockedMessageIsNotClaimed(t *testing.T) {
 	t.Parallel()

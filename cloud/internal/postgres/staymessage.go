@@ -81,6 +81,7 @@ type MessageKinds struct {
 	Replacing []string // after them, the key or the time of an earlier message is wrong
 	Awaiting  []string // they are right while the reservation waits for its deposit
 	OfRefund  []string // they are right while a refund waits for the guest; a later one of its kind makes an earlier one wrong
+	Code      string   // it carries a login code
 }
 
 // StillDue reports whether a message may be sent at now. One about a stay may not if the stay was cancelled, moved or extended
@@ -88,12 +89,19 @@ type MessageKinds struct {
 // One with a key or a time that could not be sent at first may not if the reservation was canceled, or if a message with one of the
 // templates kinds.Replacing followed, about the stay of an extension, too: its key opens nothing, or its time is wrong. Neither may it
 // after the stay. The other messages about a stay have a link with the key, except the one with the PIN. One about a refund may not once
-// the refund does not wait for the guest any more.
+// the refund does not wait for the guest any more. One with a login code may not once the code has expired, by the clock that set the
+// expiry, nor at a later attempt after another code.
 func StillDue(ctx context.Context, q Querier, m booking.Message, kinds MessageKinds, now time.Time) (due bool, err error) {
 	if i := slices.IndexFunc(StayMessages, func(s StayMessage) bool { return s.Template == m.Template }); i >= 0 {
 		return stayMessageDue(ctx, q, m, StayMessages[i], kinds, now)
 	}
 	switch {
+	case m.Template == kinds.Code:
+		err = q.QueryRow(ctx, `
+			select exists (select from login_code where (login_type, login_id) in (($1, $2), ($3, $4)) and expires_at > $5)
+			   and ($6 = 1 or not exists (
+			       select from message where id > $7 and template = $8 and (to_mobile, to_email) = ($2, $4)))`,
+			booking.LoginMobile, m.Mobile, booking.LoginEmail, m.Email, now, m.Attempt, m.ID, m.Template).Scan(&due)
 	case m.Attempt == 1: // it is sent at once: the later message follows it
 		due = true
 	case slices.Contains(kinds.Awaiting, m.Template):

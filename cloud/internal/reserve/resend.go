@@ -37,6 +37,7 @@ func (s *Service) ResendKey(ctx context.Context, id booking.ReservationID, by ac
 func MessageKinds() postgres.MessageKinds {
 	return postgres.MessageKinds{
 		OfStay: notify.StayTemplates(), Replacing: notify.ReplacingTemplates(), Awaiting: notify.AwaitingTemplates(), OfRefund: notify.RefundTemplates(),
+		Code: string(notify.LoginCode),
 	}
 }
 
