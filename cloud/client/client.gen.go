@@ -2209,6 +2209,9 @@ type Receipt struct {
 	EndDateTime Mark    `json:"endDateTime"`
 	KeyLink     *string `json:"keyLink"`
 
+	// KeyMailed Whether that message was sent to the e-mail address, as after the phone number did not take it.
+	KeyMailed bool `json:"keyMailed"`
+
 	// KeyMessage Delivery of the latest message with the key; null: there is none.
 	KeyMessage    *string `json:"keyMessage"`
 	MobileNum     string  `json:"mobileNum"`

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "7f8e04f56de855599661c2031343f47832a06eebb6db72d4327a87ee0a70cfae"
+const Contract = "211f6080f1eb7c373560892d4ed87f322dc387c8b794d0dc61b44a0739746502"

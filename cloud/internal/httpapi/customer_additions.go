@@ -205,7 +205,8 @@ func (a *API) quoteRefund(w http.ResponseWriter, r *http.Request) error {
 // returns the fields of POST /payment/confirm and
 //
 //	{orderId, status (DONE, WAITING_FOR_DEPOSIT, CANCELED), amount, doorlockKey, keyLink, receiptUrl,
-//	 keyMessage (sending, sent, failed; of the message with the key), correctable, photo (of the room)}
+//	 keyMessage (sending, sent, failed; of the message with the key), keyMailed (it went to the e-mail address), correctable,
+//	 photo (of the room)}
 //
 // A confirmation in progress returns 503 PaymentPendingException; no purchase returns 401 ResourceTimeOutException.
 func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
@@ -236,6 +237,7 @@ func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
 		KeyLink     *string `json:"keyLink"`
 		ReceiptURL  *string `json:"receiptUrl"`
 		KeyMessage  *string `json:"keyMessage"`
+		KeyMailed   bool    `json:"keyMailed"`
 		Correctable bool    `json:"correctable"`
 
 		Photo       *wirePhoto          `json:"photo"`
@@ -245,7 +247,7 @@ func (a *API) showReceipt(w http.ResponseWriter, r *http.Request) error {
 		confirmed: wireConfirmed(receipt), OrderID: receipt.OrderID, Status: wireStatus(receipt.Reservation), Price: receipt.Amount,
 		DoorlockKey: wire.Nullable(receipt.DoorlockKey), KeyLink: a.keyLink(receipt.DoorlockKey),
 		ReceiptURL: wire.Nullable(receipt.Payment.ReceiptURL), CashReceipt: cashReceipt(receipt),
-		KeyMessage: wire.Nullable(keyMessages[delivery.KeyMessage]), Correctable: delivery.Correctable,
+		KeyMessage: wire.Nullable(keyMessages[delivery.KeyMessage]), KeyMailed: delivery.Mailed, Correctable: delivery.Correctable,
 		Photo: nullablePhoto(cover), Refund: toRefundText(receipt.Policy),
 	}
 	answer.ofExtension(receipt.Reservation)

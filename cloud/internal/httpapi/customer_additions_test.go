@@ -174,6 +174,35 @@ func TestGuestCorrectsNumber(t *testing.T) {
 	}
 }
 
+// TestReceiptNamesTheAddressOfTheKey: the number takes no message, so the key goes out by e-mail, and the receipt says that.
+func TestReceiptNamesTheAddressOfTheKey(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	var receipt struct {
+		KeyMessage string
+		KeyMailed  *bool
+	}
+	for _, c := range []struct {
+		room, price int
+		rejected    bool
+	}{{1, 30000, false}, {2, 25000, true}} {
+		if c.rejected {
+			if err := s.Sandbox.SetFault(sandbox.Fault{Target: sandbox.TargetMessages, Kind: sandbox.FaultError, Code: "1042"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		guest := s.Client(t)
+		guest.Post("/payment/confirm", order(t, s, guest, c.room, slot(s, 3*time.Hour), time.Hour, c.price, "카드")).OK(t)
+		eventually(t, "the key is sent", func() bool {
+			guest.Get("/v2/receipt").OK(t).Into(t, &receipt)
+			return receipt.KeyMessage == "sent"
+		})
+		if receipt.KeyMailed == nil || *receipt.KeyMailed != c.rejected {
+			t.Errorf("rejected by the phone provider %v: the receipt has keyMailed %v", c.rejected, receipt.KeyMailed)
+		}
+	}
+}
+
 // TestCorrectionsAreLimited bounds the messages that a guest can have sent to numbers of other people.
 func TestCorrectionsAreLimited(t *testing.T) {
 	t.Parallel()

@@ -148,13 +148,16 @@ func CountMessages(ctx context.Context, q Querier, id booking.ReservationID) (n 
 	return n, err
 }
 
-// LatestMessageState returns the state of the latest message of some templates about a reservation; empty if there is none.
-func LatestMessageState(ctx context.Context, q Querier, id booking.ReservationID, templates []string) (state booking.MessageState, err error) {
-	err = q.QueryRow(ctx, `select state from message where reservation_id = $1 and template = any($2) order by id desc limit 1`, id, templates).Scan(&state)
+// LatestMessageState returns the state of the latest message of some templates about a reservation, empty if there is none, and the
+// channel by which it was sent.
+func LatestMessageState(ctx context.Context, q Querier, id booking.ReservationID, templates []string) (state booking.MessageState, channel string, err error) {
+	err = q.QueryRow(ctx, `
+		select state, coalesce(channel, '') from message where reservation_id = $1 and template = any($2) order by id desc limit 1`,
+		id, templates).Scan(&state, &channel)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
+		return "", "", nil
 	}
-	return state, err
+	return state, channel, err
 }
 
 // DueMessages returns due messages that no sender has claimed, for the sweep.

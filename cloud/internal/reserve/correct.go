@@ -39,6 +39,7 @@ func correctable(ctx context.Context, q postgres.Querier, r booking.Reservation,
 // Delivery tells a guest whether the key has been sent.
 type Delivery struct {
 	KeyMessage  booking.MessageState // of the latest message with the key; empty if there is none
+	Mailed      bool                 // it was sent to the e-mail address, also where the number did not take it
 	Correctable bool                 // CorrectMobile is possible
 }
 
@@ -47,6 +48,8 @@ func (s *Service) Delivery(ctx context.Context, r booking.Reservation) (d Delive
 	if d.Correctable, err = correctable(ctx, s.DB.Pool, r, s.now()); err != nil {
 		return d, err
 	}
-	d.KeyMessage, err = postgres.LatestMessageState(ctx, s.DB.Pool, r.ID, notify.KeyTemplates())
+	var channel string
+	d.KeyMessage, channel, err = postgres.LatestMessageState(ctx, s.DB.Pool, r.ID, notify.KeyTemplates())
+	d.Mailed = d.KeyMessage == booking.MessageSent && channel == string(notify.Email)
 	return d, err
 }

@@ -134,6 +134,7 @@ async function elsewhere(): Promise<Found | null> {
           keyLink: null,
           receiptUrl: null,
           keyMessage: null,
+          keyMailed: false,
           correctable: false,
           photo: null,
           refundPolicyText: branch.refundPolicyText,
@@ -215,7 +216,7 @@ function done(shown: Readable<Found>, refresh: () => Promise<unknown>): Child {
 function deliveryText(r: Receipt): string {
   const text = { sent: "doneSent", failed: "doneFailed" } as const;
   const how = r.keyMessage === "sent" || r.keyMessage === "failed" ? text[r.keyMessage] : "doneText";
-  return t(how, { to: masked(keyRecipient(r.mobileNum, r.email)) });
+  return t(how, { to: masked((r.keyMailed && r.email) || keyRecipient(r.mobileNum, r.email)) });
 }
 
 const keyLinks = (url: string | null): Child =>
