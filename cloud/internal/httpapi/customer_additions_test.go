@@ -187,7 +187,7 @@ func TestReceiptNamesTheAddressOfTheKey(t *testing.T) {
 		rejected    bool
 	}{{1, 30000, false}, {2, 25000, true}} {
 		if c.rejected {
-			if err := s.Sandbox.SetFault(sandbox.Fault{Target: sandbox.TargetMessages, Kind: sandbox.FaultError, Code: "1042"}); err != nil {
+			if err := s.Sandbox.SetFault(sandbox.Fault{Target: sandbox.TargetMessages, Kind: sandbox.FaultError, Code: "1062"}); err != nil {
 				t.Fatal(err)
 			}
 		}
