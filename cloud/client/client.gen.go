@@ -1967,8 +1967,11 @@ type PaymentRecord struct {
 	Method PaymentMethod `json:"method"`
 
 	// PaymentDoneDateTime YYYYMMDDHHmm, local to the branch.
-	PaymentDoneDateTime Minute     `json:"paymentDoneDateTime"`
-	RoomNo              RoomNumber `json:"roomNo"`
+	PaymentDoneDateTime Minute `json:"paymentDoneDateTime"`
+
+	// Refunded Won of the amount that the customer has back; absent if there are none.
+	Refunded *int       `json:"refunded,omitempty"`
+	RoomNo   RoomNumber `json:"roomNo"`
 
 	// StartDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	StartDateTime               Mark           `json:"startDateTime"`

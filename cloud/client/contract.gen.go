@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "211f6080f1eb7c373560892d4ed87f322dc387c8b794d0dc61b44a0739746502"
+const Contract = "d434f42ae44b3b3c488c55e5d4ebecfc72dd763f5e517c5c71e6fee888c21d2c"

@@ -273,6 +273,7 @@ type paymentRecord struct {
 	DueDate             *string `json:"virtualaccountDueDate"`
 
 	CashReceipt *wire.IssuedReceipt `json:"cashReceipt,omitempty"` // addition
+	Refunded    int                 `json:"refunded,omitempty"`    // addition
 }
 
 // paymentRecords returns the payments of a customer, newest first.
@@ -302,6 +303,7 @@ func wirePaymentRecord(receipt reserve.Receipt) paymentRecord {
 		Branch: receipt.Branch.Code, RoomNo: strconv.Itoa(receipt.RoomNo),
 		StartDateTime: wire.Minute(receipt.Start, zone), EndDateTime: wire.StoredEnd(receipt.Interval, zone),
 		Amount: receipt.Amount, PaymentDoneDateTime: wire.Minute(done, zone), CashReceipt: cashReceipt(receipt),
+		Refunded: receipt.Refunded,
 	}
 	if account := receipt.Payment.Account; receipt.Method == booking.VirtualAccount {
 		record.BankName, record.AccountNumber = wire.Nullable(booking.BankName(account.Bank)), wire.Nullable(account.Number)

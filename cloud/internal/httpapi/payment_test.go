@@ -330,6 +330,29 @@ func TestCancelPayment(t *testing.T) {
 	cancel(other, 2).OK(t)
 }
 
+// TestListShowsRefunds: the customer's list has the money that came back, of a part and of the rest.
+func TestListShowsRefunds(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	buyer := s.Client(t)
+	buyer.Post("/payment/confirm", order(t, s, buyer, 1, slot(s, 6*time.Hour), time.Hour, 30000, "카드")).OK(t)
+	guest := login(t, s, "01012345678", 1)
+	refunded := func(want int) {
+		t.Helper()
+		var list []struct{ Amount, Refunded int }
+		eventually(t, fmt.Sprintf("the list has a refund of %d won", want), func() bool {
+			list = nil
+			guest.Get("/my-reservations").OK(t).Into(t, &list)
+			return len(list) == 1 && list[0].Amount == 30000 && list[0].Refunded == want
+		})
+	}
+	refunded(0)
+	s.Admin(t, "hq", "hq-demo").Post("/v2/admin/reservations/"+live(t, s, 1)+"/refunds", map[string]any{"amount": 10000, "reason": "소음"}).OK(t)
+	refunded(10000)
+	guest.Post("/payment/cancel", map[string]any{"id": number(t, s, 1), "cancelReason": "일정"}).OK(t)
+	refunded(30000)
+}
+
 type paymentRecord struct {
 	ID                                                  int
 	Status, Method, Branch, RoomNo                      string

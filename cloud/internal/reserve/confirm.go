@@ -31,6 +31,8 @@ type Receipt struct {
 	Payment money.Payment
 	Cash    money.CashReceipt // zero: none is wanted
 	Policy  booking.RefundPolicy
+
+	Refunded int // won that the guest has back; of a history only
 }
 
 // RefundableUntil returns the last moment at which a cancellation by the customer returns money. If none does, it is the time of the hold.
@@ -426,5 +428,5 @@ func (s *Service) withPayment(ctx context.Context, r booking.Reservation) (Recei
 			return Receipt{}, fmt.Errorf("refund policy of reservation %d: %w", r.ID, err)
 		}
 	}
-	return Receipt{branch, r, p, cash[r.ID], policy}, nil
+	return Receipt{Branch: branch, Reservation: r, Payment: p, Cash: cash[r.ID], Policy: policy}, nil
 }

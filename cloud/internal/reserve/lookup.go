@@ -30,6 +30,10 @@ func (s *Service) History(ctx context.Context, loginType booking.LoginType, logi
 	if err != nil {
 		return nil, err
 	}
+	refunds, err := postgres.CurrentRefunds(ctx, s.DB.Pool, ids)
+	if err != nil {
+		return nil, err
+	}
 	cash, err := postgres.CashReceiptsOf(ctx, s.DB.Pool, ids...)
 	if err != nil {
 		return nil, err
@@ -44,6 +48,9 @@ func (s *Service) History(ctx context.Context, loginType booking.LoginType, logi
 			return nil, err
 		}
 		receipts[i] = Receipt{Branch: branch, Reservation: r, Payment: payments[r.ID], Cash: cash[r.ID]}
+		if !r.PaidAt.IsZero() {
+			receipts[i].Refunded = r.Amount - kept(r, payments[r.ID], refunds[r.ID])
+		}
 	}
 	return receipts, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 )
@@ -89,6 +90,15 @@ func (c *change) returns() (policy booking.RefundPolicy, won int, err error) {
 	return policy, policy.Refund(c.Left(), r.Start, c.now), nil
 }
 
+// kept returns the won of a paid reservation that the guest does not have back.
+func kept(r booking.Reservation, payment money.Payment, current money.Refund) int {
+	won := rule.Snapshot{Reservation: r, Payment: payment}.Left()
+	if current.AtBank() {
+		won += current.Amount
+	}
+	return won
+}
+
 // Balance is the won that a guest has paid and does not have back. A transfer that the bank has not completed, or has rejected, is
 // included.
 type Balance struct {
@@ -123,11 +133,7 @@ func (s *Service) BalancesOf(ctx context.Context, list ...booking.Reservation) (
 		if !paid || r.PaidAt.IsZero() {
 			return 0, false
 		}
-		won = rule.Snapshot{Reservation: r, Payment: payment}.Left()
-		if f := refunds[r.ID]; f.AtBank() {
-			won += f.Amount
-		}
-		return won, true
+		return kept(r, payment, refunds[r.ID]), true
 	}
 	balances := map[booking.ReservationID]Balance{}
 	for _, r := range list {

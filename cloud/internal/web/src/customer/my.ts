@@ -137,7 +137,7 @@ function card(m: Mine): Child {
       h("span", { class: `badge ${looks[r.status]}` }, t(statusText[r.status])),
     ),
     h("p", null, `${dateText(start)} ${timesText(start, parseStoredEnd(r.endDateTime))}`),
-    h("p", { class: "dim" }, won(r.amount)),
+    h("p", { class: "dim" }, won(r.amount), r.refunded ? ` · ${t("refunded", { price: won(r.refunded) })}` : null),
     r.cashReceipt ? h("p", { class: "dim" }, `${t("cashReceipt")}: `, receiptStatus(r.cashReceipt)) : null,
     r.status === "WAITING_FOR_DEPOSIT" ? deposit(m) : null,
     isOver(m) ? null : h("div", { class: "pair" }, m.key ? link(t("openKey"), m.key, "primary") : null, cancelLink(m)),

@@ -280,6 +280,7 @@ export const en: Texts = {
   statusDone: "Paid",
   statusWaiting: "Waiting for payment",
   statusCanceled: "Cancelled",
+  refunded: "{price} refunded",
   refresh: "Refresh",
   cancel: "Cancel booking",
   notCancelable: "Less than 30 minutes to the start: it cannot be cancelled.",

@@ -276,6 +276,7 @@ export const ko = {
   statusDone: "결제 완료",
   statusWaiting: "입금 대기",
   statusCanceled: "취소됨",
+  refunded: "환불 {price}",
   refresh: "새로고침",
   cancel: "예약 취소",
   notCancelable: "시작 30분 전이 지나 취소할 수 없어요.",
