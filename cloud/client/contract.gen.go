@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "d434f42ae44b3b3c488c55e5d4ebecfc72dd763f5e517c5c71e6fee888c21d2c"
+const Contract = "d05ab1a631c4e07063848510e06213b1ea697d6ac2fd07e66dfe28f6ea87fbd4"
