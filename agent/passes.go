@@ -21,12 +21,12 @@ type passes struct {
 	clock      *pass.Clock
 	controller *pass.Controller
 	keypads    []Keypad
-	beacons    chan struct{} // holds a token after a beacon
+	beacons    chan protocol.Beacon // the last one, received and not handled
 }
 
 func newPasses(a *agent, board Board) *passes {
 	disk := pass.Dir(a.config.PassDir)
-	p := &passes{agent: a, clock: pass.NewClock(a.config.Clocks, disk, a.log), keypads: board.Keypads, beacons: make(chan struct{}, 1)}
+	p := &passes{agent: a, clock: pass.NewClock(a.config.Clocks, disk, a.log), keypads: board.Keypads, beacons: make(chan protocol.Beacon, 1)}
 	p.controller = pass.NewController(pass.Config{
 		Branch: a.config.Branch, Username: a.config.Username, Devices: board.keypads(), Disk: disk, Clock: p.clock,
 		Verify:    func(m protocol.PassList) error { return m.Verify(a.config.Username, *a.trusted.Load()...) },
@@ -54,7 +54,7 @@ func (p *passes) run(ctx context.Context) {
 	}
 }
 
-// watchClock notices when another program sets the hardware clock, and reports changes of the clock's state.
+// watchClock handles beacons, and notices when another program sets the hardware clock.
 func (p *passes) watchClock(ctx context.Context) {
 	tick := time.NewTicker(clockCheckInterval)
 	defer tick.Stop()
@@ -63,7 +63,8 @@ func (p *passes) watchClock(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-p.beacons:
+		case m := <-p.beacons:
+			p.beacon(m)
 		}
 		p.clock.Check()
 	}
@@ -76,13 +77,23 @@ func (p *passes) receive(m link.Message) error {
 	}
 	switch m.Kind {
 	case protocol.KindBeacon:
-		return dispatch(m, p.beacon)
+		return dispatch(m, p.receiveBeacon)
 	case protocol.KindPassList:
 		return dispatch(m, p.controller.List)
 	}
 	return dispatch(m, p.controller.Ack)
 }
 
+// receiveBeacon has watchClock handle a beacon: the hardware clock is read then, and its bus can hang.
+func (p *passes) receiveBeacon(m protocol.Beacon) {
+	select {
+	case <-p.beacons: // only the answer to the last heartbeat counts
+	default:
+	}
+	p.beacons <- m
+}
+
+// beacon handles a beacon.
 func (p *passes) beacon(m protocol.Beacon) {
 	before := p.clock.State()
 	if err := p.verifyBeacon(m); err != nil {
@@ -92,10 +103,6 @@ func (p *passes) beacon(m protocol.Beacon) {
 	if err := p.clock.Beacon(m); err != nil {
 		p.agent.log.Debug("beacon ignored", "error", err)
 		return
-	}
-	select {
-	case p.beacons <- struct{}{}:
-	default:
 	}
 	if before != protocol.ClockTrusted {
 		p.agent.link.Refresh()

@@ -84,7 +84,7 @@ func NewClock(machine Machine, disk Disk, log *slog.Logger) *Clock {
 		c.anchor, c.hardware, c.saved = stored.Anchor, stored.Hardware, up
 		return c
 	}
-	span, ok := stored.Hardware.now(machine)
+	span, ok := stored.Hardware.now(read(machine))
 	if !ok || span.Latest.Before(stored.Anchor.Earliest) { // it was set back: not now, and not later either, when it shows a later time
 		c.dirty = stored.Hardware.Seconds != 0
 		return c
@@ -97,17 +97,22 @@ func NewClock(machine Machine, disk Disk, log *slog.Logger) *Clock {
 // came back, a chip on I²C from 2000. Related to the time, it would show the same time again after each power cut.
 var neverSet = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// hardwareSeconds returns the time of the hardware clock; ok is false if there is none, or one that has not been set.
-func hardwareSeconds(machine Machine) (seconds int64, ok bool) {
-	seconds, ok = machine.HardwareClock()
-	return seconds, ok && seconds >= neverSet
+// reading is the time of the hardware clock; 0: there is none, or one that has not been set.
+type reading int64
+
+// read reads the hardware clock. Its bus can hang, so the caller holds no lock.
+func read(machine Machine) reading {
+	seconds, ok := machine.HardwareClock()
+	if !ok || seconds < neverSet {
+		return 0
+	}
+	return reading(seconds)
 }
 
 // now returns the time that the hardware clock shows.
-func (h hardware) now(machine Machine) (Span, bool) {
-	seconds, ok := hardwareSeconds(machine)
-	elapsed := time.Duration(seconds-h.Seconds) * time.Second
-	if !ok || h.Seconds == 0 || elapsed < 0 { // it was set back, or lost its power
+func (h hardware) now(seconds reading) (Span, bool) {
+	elapsed := time.Duration(int64(seconds)-h.Seconds) * time.Second
+	if seconds == 0 || h.Seconds == 0 || elapsed < 0 { // it was set back, or lost its power
 		return Span{}, false
 	}
 	// Each reading may be up to a second old.
@@ -152,6 +157,7 @@ func (c *Clock) Heartbeat() string {
 // Beacon takes the time of a verified beacon. The cloud read it after the heartbeat was sent and before now.
 func (c *Clock) Beacon(m protocol.Beacon) error {
 	boot, up := c.machine.Uptime()
+	seconds := read(c.machine)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m.Nonce != c.nonce || c.nonce == "" || up-c.sent > beaconTimeout {
@@ -167,22 +173,21 @@ func (c *Clock) Beacon(m protocol.Beacon) error {
 	}
 	known := c.anchor.Boot != ""
 	c.anchor = anchor{boot, up, earliest, latest}
-	c.observeHardware(earliest, latest)
+	c.observeHardware(seconds, earliest, latest)
 	c.dirty = c.dirty || !known || up-c.saved >= saveInterval
 	return nil
 }
 
 // observeHardware relates the hardware clock to the time. mu is held.
-func (c *Clock) observeHardware(earliest, latest time.Time) {
-	seconds, ok := hardwareSeconds(c.machine)
-	if !ok {
+func (c *Clock) observeHardware(seconds reading, earliest, latest time.Time) {
+	if seconds == 0 {
 		return
 	}
-	if span, trusted := c.hardware.now(c.machine); trusted && !span.Latest.Before(earliest) && !latest.Before(span.Earliest) &&
+	if span, trusted := c.hardware.now(seconds); trusted && !span.Latest.Before(earliest) && !latest.Before(span.Earliest) &&
 		span.Latest.Sub(span.Earliest) < 2*hardwareTolerance {
 		return // still right, so there is nothing to write
 	}
-	c.hardware = hardware{seconds, earliest, latest}
+	c.hardware = hardware{int64(seconds), earliest, latest}
 	c.dirty = true
 }
 
@@ -190,9 +195,10 @@ func (c *Clock) observeHardware(earliest, latest time.Time) {
 // no beacon. Call it every few seconds.
 func (c *Clock) Check() {
 	boot, up := c.machine.Uptime()
+	seconds := read(c.machine)
 	c.mu.Lock()
 	now, ok := c.nowLocked(boot, up)
-	if ok && c.hardware.Seconds != 0 && !c.hardware.agrees(now, c.machine) {
+	if ok && c.hardware.Seconds != 0 && !c.hardware.agrees(now, seconds) {
 		c.log.Warn("the hardware clock was set by another program, or has failed; it is not trusted after a restart")
 		c.hardware, c.dirty = hardware{}, true
 	}
@@ -207,8 +213,8 @@ func (c *Clock) Check() {
 }
 
 // agrees reports whether the hardware clock still shows the time.
-func (h hardware) agrees(now Span, machine Machine) bool {
-	span, ok := h.now(machine)
+func (h hardware) agrees(now Span, seconds reading) bool {
+	span, ok := h.now(seconds)
 	return ok && !span.Latest.Add(hardwareTolerance).Before(now.Earliest) && !now.Latest.Add(hardwareTolerance).Before(span.Earliest)
 }
 
