@@ -296,9 +296,12 @@ func (l *Link) serve(ctx context.Context, s *session) (used time.Duration, bette
 		l.config.Logger.Info("connected to the broker")
 	}
 	l.broker.Set(nil)
-	if err := l.dialer.tcp.cache.confirm(); err != nil {
-		l.config.Logger.Debug("connection", "error", err)
-	}
+	store := l.dialer.tcp.cache.confirm()
+	go func() { // a card can stall
+		if err := store(); err != nil {
+			l.config.Logger.Debug("connection", "error", err)
+		}
+	}()
 	l.connected.Store(true)
 	began := time.Now()
 	better, err = l.use(ctx, s)

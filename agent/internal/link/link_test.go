@@ -10,8 +10,11 @@ import (
 	"net"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -496,4 +499,24 @@ func proxy(in net.Conn, to string) {
 	defer out.Close()
 	go func() { _, _ = io.Copy(out, in); out.Close() }() // either side may close, as on a real network
 	_, _ = io.Copy(in, out)
+}
+
+// TestStalledCardDelaysNoConnection has the card stall while the address of the broker is stored.
+func TestStalledCardDelaysNoConnection(t *testing.T) {
+	t.Parallel()
+	b := brokertest.Start(t, "127.0.0.1:0")
+	_, port, err := net.SplitHostPort(b.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "address")
+	if err := syscall.Mkfifo(file+".new", 0o600); err != nil { // opening it blocks until it is read
+		t.Fatal(err)
+	}
+	l := connect(t, "mqtt://localhost:"+port, func(c *link.Config) { c.AddressFile = file })
+	l.Send(protocol.Claim{RequestID: ask.RequestID, Nonce: protocol.NewNonce()}, nil, time.Minute)
+	brokertest.Await[protocol.Claim](b)
+	if text, err := os.ReadFile(file + ".new"); err != nil || string(text) != "localhost 127.0.0.1\n" {
+		t.Errorf("stored %q, %v", text, err)
+	}
 }

@@ -208,6 +208,8 @@ func nameServers(resolvConf string) []string {
 type addressCache struct {
 	file string // empty: in memory only
 
+	writing sync.Mutex // held while the file is written
+
 	mu         sync.Mutex
 	host, last string // dialed last
 	bad        string // an address on which no broker answered
@@ -238,15 +240,21 @@ func (c *addressCache) dialed(host string, address net.Addr) {
 	c.host, c.last = host, tcp.IP.String()
 }
 
-// confirm stores the address that was dialed last: the broker answered there.
-func (c *addressCache) confirm() error {
+// confirm returns what stores the address that was dialed last: the broker answered there.
+func (c *addressCache) confirm() (store func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bad = ""
 	text := c.host + " " + c.last + "\n"
 	if c.file == "" || c.last == "" {
-		return nil
+		return func() error { return nil }
 	}
+	return func() error { return c.store(text) }
+}
+
+func (c *addressCache) store(text string) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	if stored, err := os.ReadFile(c.file); err == nil && string(stored) == text {
 		return nil
 	}

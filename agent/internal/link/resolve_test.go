@@ -121,7 +121,7 @@ func TestCachedAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := first.cache.confirm(); err != nil {
+	if err := first.cache.confirm()(); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != host+" 127.0.0.1\n" {
