@@ -97,26 +97,31 @@ func NewClock(machine Machine, disk Disk, log *slog.Logger) *Clock {
 // came back, a chip on I²C from 2000. Related to the time, it would show the same time again after each power cut.
 var neverSet = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// reading is the time of the hardware clock; 0: there is none, or one that has not been set.
-type reading int64
+// reading is the time that the hardware clock showed at some moment of took; seconds is 0 if there is none, or one that has not been set.
+type reading struct {
+	seconds int64
+	took    time.Duration
+}
 
 // read reads the hardware clock. Its bus can hang, so the caller holds no lock.
 func read(machine Machine) reading {
+	_, began := machine.Uptime()
 	seconds, ok := machine.HardwareClock()
+	_, ended := machine.Uptime()
 	if !ok || seconds < neverSet {
-		return 0
+		return reading{}
 	}
-	return reading(seconds)
+	return reading{seconds, ended - began}
 }
 
 // now returns the time that the hardware clock shows.
-func (h hardware) now(seconds reading) (Span, bool) {
-	elapsed := time.Duration(int64(seconds)-h.Seconds) * time.Second
-	if seconds == 0 || h.Seconds == 0 || elapsed < 0 { // it was set back, or lost its power
+func (h hardware) now(shown reading) (Span, bool) {
+	elapsed := time.Duration(shown.seconds-h.Seconds) * time.Second
+	if shown.seconds == 0 || h.Seconds == 0 || elapsed < 0 { // it was set back, or lost its power
 		return Span{}, false
 	}
 	// Each reading may be up to a second old.
-	drift := elapsed/maxDrift + time.Second
+	drift := elapsed/maxDrift + time.Second + shown.took
 	return Span{h.Earliest.Add(elapsed - drift), h.Latest.Add(elapsed + drift)}, true
 }
 
@@ -157,7 +162,7 @@ func (c *Clock) Heartbeat() string {
 // Beacon takes the time of a verified beacon. The cloud read it after the heartbeat was sent and before now.
 func (c *Clock) Beacon(m protocol.Beacon) error {
 	boot, up := c.machine.Uptime()
-	seconds := read(c.machine)
+	shown := read(c.machine)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m.Nonce != c.nonce || c.nonce == "" || up-c.sent > beaconTimeout {
@@ -173,21 +178,21 @@ func (c *Clock) Beacon(m protocol.Beacon) error {
 	}
 	known := c.anchor.Boot != ""
 	c.anchor = anchor{boot, up, earliest, latest}
-	c.observeHardware(seconds, earliest, latest)
+	c.observeHardware(shown, earliest, latest)
 	c.dirty = c.dirty || !known || up-c.saved >= saveInterval
 	return nil
 }
 
-// observeHardware relates the hardware clock to the time. mu is held.
-func (c *Clock) observeHardware(seconds reading, earliest, latest time.Time) {
-	if seconds == 0 {
+// observeHardware relates the hardware clock to the time before it was read. mu is held.
+func (c *Clock) observeHardware(shown reading, earliest, latest time.Time) {
+	if shown.seconds == 0 {
 		return
 	}
-	if span, trusted := c.hardware.now(seconds); trusted && !span.Latest.Before(earliest) && !latest.Before(span.Earliest) &&
+	if span, trusted := c.hardware.now(shown); trusted && !span.Latest.Before(earliest) && !latest.Before(span.Earliest) &&
 		span.Latest.Sub(span.Earliest) < 2*hardwareTolerance {
 		return // still right, so there is nothing to write
 	}
-	c.hardware = hardware{int64(seconds), earliest, latest}
+	c.hardware = hardware{shown.seconds, earliest, latest.Add(shown.took)}
 	c.dirty = true
 }
 
@@ -195,10 +200,10 @@ func (c *Clock) observeHardware(seconds reading, earliest, latest time.Time) {
 // no beacon. Call it every few seconds.
 func (c *Clock) Check() {
 	boot, up := c.machine.Uptime()
-	seconds := read(c.machine)
+	shown := read(c.machine)
 	c.mu.Lock()
 	now, ok := c.nowLocked(boot, up)
-	if ok && c.hardware.Seconds != 0 && !c.hardware.agrees(now, seconds) {
+	if ok && c.hardware.Seconds != 0 && !c.hardware.agrees(now, shown) {
 		c.log.Warn("the hardware clock was set by another program, or has failed; it is not trusted after a restart")
 		c.hardware, c.dirty = hardware{}, true
 	}
@@ -213,8 +218,8 @@ func (c *Clock) Check() {
 }
 
 // agrees reports whether the hardware clock still shows the time.
-func (h hardware) agrees(now Span, seconds reading) bool {
-	span, ok := h.now(seconds)
+func (h hardware) agrees(now Span, shown reading) bool {
+	span, ok := h.now(shown)
 	return ok && !span.Latest.Add(hardwareTolerance).Before(now.Earliest) && !now.Latest.Add(hardwareTolerance).Before(span.Earliest)
 }
 

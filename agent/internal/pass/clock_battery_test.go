@@ -48,3 +48,42 @@ func testClockWithoutBattery(t *testing.T, first time.Time) {
 		t.Errorf("the clock is trusted after the power cut, and shows %s", now.Earliest)
 	}
 }
+
+// hanging is a machine with a battery whose hardware clock takes long to be read at times.
+type hanging struct {
+	began time.Time
+	boot  string
+	up    time.Duration // since began, the time without power included
+	takes time.Duration
+}
+
+func (p *hanging) Uptime() (string, time.Duration) { return p.boot, p.up }
+func (p *hanging) HardwareClock() (int64, bool) {
+	p.up += p.takes
+	return p.began.Add(p.up).Unix(), true
+}
+
+// TestHangingHardwareClock reads the hardware clock on a bus that hangs, before the power is cut or after it: the time stays within its
+// bounds. A clock that shows a time too early opens a door to a guest who has left.
+func TestHangingHardwareClock(t *testing.T) {
+	t.Parallel()
+	for name, takes := range map[string][2]time.Duration{"at the beacon": {5 * time.Second, 0}, "after the power cut": {0, 5 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			disk := memory{}
+			machine := &hanging{began: time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC), boot: "first start", takes: takes[0]}
+			clock := NewClock(machine, disk, slog.New(slog.DiscardHandler))
+			if err := clock.Beacon(protocol.Beacon{Nonce: clock.Heartbeat(), Time: machine.began.Add(machine.up)}); err != nil {
+				t.Fatal(err)
+			}
+			clock.Check()
+			machine.boot, machine.takes = "second start", takes[1]
+			machine.up += 3 * time.Hour
+			clock = NewClock(machine, disk, slog.New(slog.DiscardHandler))
+			machine.takes = 0
+			actual := machine.began.Add(machine.up)
+			if now, ok := clock.Now(); !ok || now.Earliest.After(actual) || now.Latest.Before(actual) {
+				t.Errorf("the clock shows %s to %s, %v; it is %s", now.Earliest, now.Latest, ok, actual)
+			}
+		})
+	}
+}
