@@ -43,6 +43,10 @@ func TestWebStay(t *testing.T) {
 	p.wait("the ends to choose from", `document.querySelectorAll("#extend option").length > 1`)
 	first := pin()
 	p.look("key-extension", phone, narrow)
+	p.on(narrow)
+	if !value[bool](p, `(s => { const has = s.offsetWidth; s.style.width = "max-content"; const needs = s.offsetWidth; s.style.width = ""; return has >= needs })(document.querySelector("#extend select"))`) {
+		t.Error("the time and the price of an extension are cut off")
+	}
 	value[bool](p, `(document.querySelector("#extend select").selectedIndex = 1, true)`)
 	p.on(phone).press("연장하기")
 	p.at("/book/pay")
