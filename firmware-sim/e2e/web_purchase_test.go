@@ -112,7 +112,7 @@ func TestWebPurchase(t *testing.T) {
 		p.introduce("01012345678")
 		p.look("pay", phone, desktop, narrow)
 		p.on(phone).pay(s, "카드")
-		p.see("예약이 확정됐어요", "25,000원", "010-****-5678")
+		p.see("예약이 확정됐어요", "25,000원", "010-****-5678", "이 화면에서도 바로 열 수 있어요")
 		p.look("receipt", phone, desktop, narrow)
 		p.on(phone).press("열쇠 열기")
 		p.see("지금 열 수 있어요", "남았어요")
@@ -274,6 +274,9 @@ func TestWebPurchase(t *testing.T) {
 		p.see("결제를 확인하고 있어요")
 		other.open(value[string](p, `location.href`))
 		other.see("예약이 확정됐어요", "010-****-0124 앞으로 열쇠 링크를 보내 드려요")
+		if other.sees("이 화면에서") {
+			t.Error("the page says that it opens the key, but it has none")
+		}
 		other.look("receipt-elsewhere", phone)
 	})
 

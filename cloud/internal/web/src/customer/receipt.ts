@@ -214,9 +214,10 @@ function done(shown: Readable<Found>, refresh: () => Promise<unknown>): Child {
 }
 
 function deliveryText(r: Receipt): string {
-  const text = { sent: "doneSent", failed: "doneFailed" } as const;
-  const how = r.keyMessage === "sent" || r.keyMessage === "failed" ? text[r.keyMessage] : "doneText";
-  return t(how, { to: masked((r.keyMailed && r.email) || keyRecipient(r.mobileNum, r.email)) });
+  const texts = { sent: "doneSent", failed: "doneFailed" } as const;
+  const how = r.keyMessage === "sent" || r.keyMessage === "failed" ? texts[r.keyMessage] : "doneText";
+  const text = t(how, { to: masked((r.keyMailed && r.email) || keyRecipient(r.mobileNum, r.email)) });
+  return r.keyLink ? text + t("doneHere") : text;
 }
 
 const keyLinks = (url: string | null): Child =>

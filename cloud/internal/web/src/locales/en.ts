@@ -219,9 +219,10 @@ export const en: Texts = {
   goneText: "The hold expired before the reservation was complete. You were not charged.",
 
   doneTitle: "Your booking is confirmed",
-  doneText: "We are sending the key link to {to}. You can also open it right here.",
-  doneSent: "We have sent the key link to {to}. You can also open it right here.",
-  doneFailed: "The key link could not be sent to {to}. Please check it. You can open the key right here.",
+  doneText: "We are sending the key link to {to}.",
+  doneSent: "We have sent the key link to {to}.",
+  doneFailed: "The key link could not be sent to {to}. Please check it.",
+  doneHere: " You can also open it right here.",
   correctNumber: "Correct the number",
   correctNote: "We send a new key link. The one that was sent before stops working.",
   sendKeyAgain: "Send the key again",
