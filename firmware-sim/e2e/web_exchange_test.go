@@ -68,6 +68,9 @@ func TestWebExchange(t *testing.T) {
 		p.look("exchange-other", phone, narrow)
 		p.on(phone).press("바꾸고 결제하기")
 		p.at("/book/contact")
+		other := (&buyer{page: p, s: s}).tab("")
+		other.open(summaryOf(2, at))
+		other.see("예약하고 결제하기") // the time that the browser holds is not shown as taken
 		p.introduce("01055550003")
 		p.at("/book/pay")
 		p.pay(s, "카드")

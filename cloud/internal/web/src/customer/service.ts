@@ -128,13 +128,19 @@ export async function hold(branch: string, room: string, start: Minute, end: Min
 }
 
 /** Moves a paid stay at once if it costs the same at its new time; otherwise holds the new time. */
-export const exchangeStay = (id: number, room: string, start: Minute, end: Minute, account: RefundAccount | null) =>
-  api.post<Schemas["Exchange"]>(`/v2/my-reservations/${id}/exchange`, {
-    room: Number(room),
-    startDateTime: wire(start),
-    endDateTime: wire(end),
-    ...account,
-  });
+export async function exchangeStay(
+  id: number,
+  room: string,
+  start: Minute,
+  end: Minute,
+  account: RefundAccount | null,
+) {
+  const times = { startDateTime: wire(start), endDateTime: wire(end) };
+  const to = { room: Number(room), ...times, ...account };
+  const answer = await api.post<Schemas["Exchange"]>(`/v2/my-reservations/${id}/exchange`, to);
+  localStore.set(heldKey, "1");
+  return answer;
+}
 
 let releasing: Promise<unknown> = Promise.resolve();
 
