@@ -252,10 +252,13 @@ func (s *Service) DeclineRefund(ctx context.Context, id booking.ReservationID, b
 	})
 }
 
-// withdraw ends the wait of a refund for a second administrator. The money of a part that the bank has rejected, and that of a
-// compensation, remains owed, and the guest is asked for another account.
+// remainsOwed reports whether the money of a refund that waits for a second administrator remains owed without the approval: that of a
+// canceled reservation, of a part that the bank has rejected, and of a compensation.
+func remainsOwed(f money.Refund) bool { return !f.KeepsStay || f.Taken || f.By == ByCompensation }
+
+// withdraw ends the wait of a refund for a second administrator. If its money remains owed, the guest is asked for another account.
 func (c *change) withdraw(f money.Refund) error {
-	owed := !f.KeepsStay || f.Taken || f.By == ByCompensation
+	owed := remainsOwed(f)
 	if err := postgres.WithdrawApproval(c.ctx, c.tx, f.ID, f.HeldBack() && owed); err != nil {
 		return err
 	}

@@ -112,9 +112,11 @@ func (c *change) exchange(stay stay, req ExchangeRequest, earlier booking.Reserv
 	if err := c.giveUpExchanges(); err != nil {
 		return Exchange{}, err
 	}
-	if to := stay.at(room, times); to.isAt(r) { // a repeated request
+	to := stay.at(room, times)
+	if to.isAt(r) { // a repeated request
 		return Exchange{Moved: true}, nil
-	} else if err := c.moveTo(stay, branch, to, "customer", ""); err != nil {
+	}
+	if err := c.moveTo(stay, branch, to, "customer", ""); err != nil {
 		return Exchange{}, err
 	}
 	if err := c.notifyMoved(); err != nil {

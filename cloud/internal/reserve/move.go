@@ -97,7 +97,7 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 			}
 		}
 		req := req
-		req.Silent = req.Silent || to.isAt(r) // nothing changes for the guest
+		req.Silent = req.Silent || to.isAt(r) // nothing changes for the guest; the audit entry names no message, either
 		if err := c.moveTo(stay, branch, to, req.By.Actor(), req.Reason); err != nil {
 			return err
 		}

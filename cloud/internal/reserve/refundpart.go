@@ -234,7 +234,7 @@ func (c *change) openPartOf(intent cancellation) (*money.Refund, error) {
 	switch {
 	case err != nil || f == nil:
 		return nil, err
-	case f.KeepsStay && f.HeldBack() && !f.Taken && f.By != ByCompensation:
+	case f.HeldBack() && !remainsOwed(*f):
 		return nil, c.withdraw(*f)
 	case f.KeepsStay && f.Unsent():
 		return nil, c.dropPart(*f, supersededCode, "취소로 함께 환불됩니다.")

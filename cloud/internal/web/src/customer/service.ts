@@ -138,7 +138,7 @@ export async function exchangeStay(
   const times = { startDateTime: wire(start), endDateTime: wire(end) };
   const to = { room: Number(room), ...times, ...account };
   const answer = await api.post<Schemas["Exchange"]>(`/v2/my-reservations/${id}/exchange`, to);
-  localStore.set(heldKey, "1");
+  if (!answer.moved) localStore.set(heldKey, "1");
   return answer;
 }
 
