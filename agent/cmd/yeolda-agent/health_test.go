@@ -4,8 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/yeolda/yeolda/agent"
@@ -40,7 +42,7 @@ func TestStalledCardHoldsUpNoReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	report, stop := reporter(func(state agent.Health) { _ = h.write(state) })
-	defer func() { <-stop() }()
+	defer stop()
 	reported := make(chan struct{})
 	go func() {
 		defer close(reported)
@@ -65,5 +67,29 @@ func TestStalledCardHoldsUpNoReport(t *testing.T) {
 			return
 		}
 		runtime.Gosched()
+	}
+}
+
+// TestLastReportIsWritten ends while a report is written: the write ends first, because the next start reads the file. A card that
+// stalls keeps the agent from ending for a moment only.
+func TestLastReportIsWritten(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		takes   time.Duration
+		written bool
+	}{{lastWriteDelay / 2, true}, {time.Hour, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			var written atomic.Bool
+			writing := make(chan struct{})
+			report, stop := reporter(func(agent.Health) { close(writing); time.Sleep(c.takes); written.Store(true) })
+			synctest.Wait()
+			report(agent.Health{})
+			<-writing
+			stop()
+			if got := written.Load(); got != c.written {
+				t.Errorf("a report that takes %v: got written %t", c.takes, got)
+			}
+			time.Sleep(c.takes) // until the write ends
+		})
 	}
 }

@@ -276,10 +276,13 @@ func replace(name string, text []byte, mode os.FileMode) error {
 	return os.Rename(name+".new", name)
 }
 
+// lastWriteDelay is how long the last report may take to be written. A card that stalls must not keep the agent from ending.
+const lastWriteDelay = 2 * time.Second
+
 // reporter returns a function that passes the health of the agent to write, in the background: it is called where the watchdog is fed,
-// and a card can stall. A report that comes while another one is written is dropped; the agent repeats it. stop waits for no card; its
-// channel is closed after the last write.
-func reporter(write func(agent.Health)) (report func(agent.Health), stop func() (stopped <-chan struct{})) {
+// and a card can stall. A report that comes while another one is written is dropped; the agent repeats it. stop waits for the last
+// write, at most for lastWriteDelay.
+func reporter(write func(agent.Health)) (report func(agent.Health), stop func()) {
 	reports, stopped := make(chan agent.Health), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -287,12 +290,20 @@ func reporter(write func(agent.Health)) (report func(agent.Health), stop func() 
 			write(h)
 		}
 	}()
-	return func(h agent.Health) {
+	report = func(h agent.Health) {
 		select {
 		case reports <- h:
 		default:
 		}
-	}, func() <-chan struct{} { close(reports); return stopped }
+	}
+	stop = func() {
+		close(reports)
+		select {
+		case <-stopped:
+		case <-time.After(lastWriteDelay):
+		}
+	}
+	return report, stop
 }
 
 // health tells the update trial, and the next start, how the agent is doing.
