@@ -62,7 +62,7 @@ func (a *API) branchesNow(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	search := query.Get("q")
+	search := strings.TrimSpace(query.Get("q"))
 	if utf8.RuneCountInString(search) > maxQuery {
 		return wire.Malformed("q")
 	}

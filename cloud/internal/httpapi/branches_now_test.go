@@ -35,6 +35,9 @@ func TestBranchesNow(t *testing.T) {
 	if len(before.Branches) != 1 || before.Branches[0].Branch != "gangnam" || before.Branches[0].FreeRooms == 0 || before.Next != nil {
 		t.Fatalf("got %+v, want gangnam with free rooms", before)
 	}
+	if padded := ask("?q=%20gangnam%20"); len(padded.Branches) != 1 {
+		t.Errorf("a search with spaces around it: got %+v, want gangnam", padded)
+	}
 	if want := start.Format("200601021504"); *before.Branches[0].NextFree != want {
 		t.Errorf("next free at %s, want the current slot %s", *before.Branches[0].NextFree, want)
 	}

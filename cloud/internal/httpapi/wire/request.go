@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/go-chi/chi/v5"
+	"golang.org/x/text/language"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -64,9 +64,12 @@ func Page(r *http.Request) (before int64, limit int, err error) {
 	return before, limit, err
 }
 
-// Language is the language of messages to the client: English if the client prefers it, Korean otherwise.
+// languages are those of messages to clients, the default first.
+var languages = language.NewMatcher([]language.Tag{language.Korean, language.English})
+
+// Language is the language of messages to the client: English if Accept-Language prefers it to Korean, Korean otherwise.
 func Language(r *http.Request) string {
-	if strings.HasPrefix(strings.ToLower(strings.TrimSpace(r.Header.Get("Accept-Language"))), "en") {
+	if _, i := language.MatchStrings(languages, r.Header.Get("Accept-Language")); i == 1 {
 		return "en"
 	}
 	return "ko"
