@@ -60,7 +60,7 @@ func (c *Console) AddToken(w http.ResponseWriter, r *http.Request) error {
 	token := account.NewToken{Name: name, Scopes: body.Scopes, Branches: body.Branches}
 	if body.ExpiresAt != nil {
 		expiry, err := time.Parse(time.RFC3339, *body.ExpiresAt)
-		if err != nil {
+		if err != nil || expiry.UTC().Year() > 9999 { // JSON has no later year, so the list of tokens would fail
 			return wire.Malformed("expiresAt")
 		}
 		token.ExpiresAt = &expiry
