@@ -7,7 +7,7 @@ import (
 )
 
 // configuration lists the prefixes of actions on settings, whose details may hold text. Everything else concerns guests.
-var configuration = []string{"settings.", "room.", "channel.", "branch.", "agent.", "administrator.", "closure.", "token.", "webhook.", "difference.", "discrepancy."}
+var configuration = []string{"settings.", "room.", "channel.", "branch.", "agent.", "administrator.", "closure.", "token.", "webhook.", "company.", "entity.", "difference.", "discrepancy."}
 
 // identifier matches what a detail about guests may hold as text: codes, ids and times, but no names, no sentences, no
 // e-mail addresses and no phone numbers.

@@ -20,6 +20,8 @@ func TestDetailsAboutGuestsHoldNoText(t *testing.T) {
 		// A request id that begins like a phone number, as one of 410 does.
 		{"door.unlock", map[string]any{"requestId": "017fb260-1336-4421-9344-94a7d083d20b"}, `{"requestId":"017fb260-1336-4421-9344-94a7d083d20b"}`},
 		{"settings.change", map[string]any{"name": "강남점"}, `{"name":"강남점"}`},
+		{"company.change", map[string]any{"nameEn": "Moon room"}, `{"nameEn":"Moon room"}`},
+		{"entity.change", map[string]any{"company": map[string]any{"name": "주식회사 서울"}}, `{"company":{"name":"주식회사 서울"}}`},
 	} {
 		got, err := Entry{Action: c.action, Detail: c.detail}.SafeDetail()
 		if err != nil || string(got) != c.want {
