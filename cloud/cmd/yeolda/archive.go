@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/archive"
 	"github.com/yeolda/yeolda/cloud/internal/config"
@@ -114,17 +117,20 @@ func (c *archiveRestoreCmd) Run(p *program) error {
 		return err
 	}
 	server.Stop()
-	if err := (&migrateCmd{Database: c.Database}).Run(p); err != nil {
-		return err
-	}
-	return p.withRawDatabase(c.Database, func(db *postgres.DB) error {
+	err = p.withRawDatabase(c.Database, func(db *postgres.DB) error {
 		last, err := postgres.LastSuccesses(p.ctx, db.Pool)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(p.out, "restored until %s, within %s\n", last[postgres.WorkWrite].Format(time.RFC3339), time.Since(began).Round(time.Second))
-		return p.afterRestore(db, erasures)
+		return db.InTx(p.ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+			return postgres.BeginRestoration(ctx, tx, postgres.Restoration{File: c.Archive.Place, Erasures: erasures})
+		})
 	})
+	if err != nil {
+		return err
+	}
+	return p.endRestoration(c.Database)
 }
 
 func chooseBase(p *program, set config.Archive, system string, until time.Time) (*archive.Archive, archive.Base, error) {

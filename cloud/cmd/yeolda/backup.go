@@ -36,7 +36,7 @@ func (c *backupCmd) Run(p *program) error {
 	}
 	defer func() { _ = os.Remove(part) }() // it was renamed after success
 	err = p.withTool(c.Database, "pg_dump", func(tool *exec.Cmd, _ *postgres.DB) error {
-		tool.Args = append(tool.Args, "--format=custom", "--no-owner", "--no-privileges")
+		tool.Args = append(tool.Args, "--format=custom", "--no-owner", "--no-privileges", "--exclude-table="+postgres.RestorationTable)
 		tool.Stdout = f
 		return tool.Run()
 	})
@@ -71,34 +71,65 @@ type restoreCmd struct {
 }
 
 // Run fills an empty database from a backup, completely or not at all, migrates its schema, and begins a rebuild, which
-// yeolda rebuild or the service completes.
+// yeolda rebuild or the service completes. If it is interrupted, its repetition or the next migration does the rest.
 func (c *restoreCmd) Run(p *program) error {
 	erasures, err := readErasures(cmp.Or(c.Erasures, erasuresBeside(c.File)), c.Erasures == "")
 	if err != nil {
 		return err // afterwards it could not be repeated: the database would not be empty
 	}
 	err = p.withTool(asOwner(c.Database), "pg_restore", func(tool *exec.Cmd, db *postgres.DB) error {
-		have, _, err := postgres.SchemaVersions(p.ctx, db.Pool)
+		release, err := postgres.LockRestoration(p.ctx, db.Pool)
 		if err != nil {
 			return err
 		}
-		if have > 0 {
-			if err := p.emptySchema(db); err != nil {
-				return err
-			}
+		defer release()
+		restored, err := p.beginRestoration(db, postgres.Restoration{File: filepath.Base(c.File), Erasures: erasures})
+		if err != nil || restored {
+			return err
 		}
 		tool.Args = append(tool.Args, "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", c.File)
-		return tool.Run()
+		err = tool.Run()
+		if err != nil && p.ctx.Err() == nil { // after an interruption the server may have committed, or commit yet
+			err = errors.Join(err, postgres.DropRestoration(p.ctx, db.Pool))
+		}
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := (&migrateCmd{Database: c.Database}).Run(p); err != nil {
-		return err
+	return p.endRestoration(c.Database)
+}
+
+// beginRestoration prepares an empty database for pg_restore. restored is true if an earlier restoration of the same backup was interrupted
+// after pg_restore.
+func (p *program) beginRestoration(db *postgres.DB, r postgres.Restoration) (restored bool, err error) {
+	have, _, err := postgres.SchemaVersions(p.ctx, db.Pool)
+	if err != nil {
+		return false, err
 	}
-	return p.withRawDatabase(asOwner(c.Database), func(db *postgres.DB) error { // only the owner moves sequences
-		return p.afterRestore(db, erasures)
-	})
+	earlier, found, err := postgres.FindRestoration(p.ctx, db.Pool)
+	switch {
+	case err != nil:
+		return false, err
+	case found && have > 0 && earlier.File != r.File:
+		return false, fmt.Errorf("an interrupted restoration has filled the database from %s: repeat it with that file, or restore into a new database", earlier.File)
+	case found && have > 0:
+		restored = true
+	case have > 0:
+		if err := p.emptySchema(db); err != nil {
+			return false, err
+		}
+	}
+	return restored, db.InTx(p.ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error { return postgres.BeginRestoration(ctx, tx, r) })
+}
+
+// endRestoration migrates a restored database, which begins the rebuild.
+func (p *program) endRestoration(d config.Database) error {
+	err := (&migrateCmd{Database: d}).Run(p)
+	if err == nil {
+		fmt.Fprintln(p.out, "no new reservations are taken until yeolda rebuild, or the service, has read the payment provider's books")
+	}
+	return err
 }
 
 // emptySchema removes a schema without data, as a command such as yeolda branch list makes in an empty database.
@@ -114,15 +145,6 @@ func (p *program) emptySchema(db *postgres.DB) error {
 		}
 		return postgres.DropTables(ctx, tx)
 	})
-}
-
-// afterRestore makes the service erase persons again, and begins a rebuild.
-func (p *program) afterRestore(db *postgres.DB, erasures []string) error {
-	err := errors.Join(postgres.PutPendingErasures(p.ctx, db.Pool, erasures), beginRebuild(p.ctx, db))
-	if err == nil {
-		fmt.Fprintln(p.out, "no new reservations are taken until yeolda rebuild, or the service, has read the payment provider's books")
-	}
-	return err
 }
 
 // withTool prepares one of PostgreSQL's programs, of the right version and connected to the database, for do.

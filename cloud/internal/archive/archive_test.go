@@ -254,6 +254,36 @@ func TestLostMachineComesBack(t *testing.T) {
 	}
 }
 
+// TestKilledRestorationIsRepeated: a restoration that was killed while it fetched the archive has left its directories.
+func TestKilledRestorationIsRepeated(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	stop := m.run()
+	m.await("a base backup", func() bool { return len(m.files("*/base/*.complete")) == 1 })
+	stop()
+	base, err := m.archive.Choose(t.Context(), "", time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := pgserver.Options{DataDir: publicDir(t), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	left := []string{filepath.Join(opts.DataDir, "postgres", "recovery"), filepath.Join(opts.DataDir, "postgres", "unfinished-1")}
+	for _, dir := range left {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server, err := m.archive.Restore(t.Context(), opts, base, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Stop()
+	for _, dir := range left {
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s remains: %v", dir, err)
+		}
+	}
+}
+
 // An archive at another place begins with a base backup, although the last one is not a day old.
 func TestArchiveMovesToAnotherPlace(t *testing.T) {
 	t.Parallel()

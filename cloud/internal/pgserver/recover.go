@@ -66,6 +66,9 @@ func Restore(ctx context.Context, opts Options, base io.Reader, until time.Time,
 	if h.majorVersion() != "" {
 		return ErrNotEmpty
 	}
+	if err := h.removeUnfinished(); err != nil {
+		return err
+	}
 	unfinished, err := os.MkdirTemp(h.dir, "unfinished-*")
 	if err != nil {
 		return err
@@ -83,6 +86,15 @@ func Restore(ctx context.Context, opts Options, base io.Reader, until time.Time,
 		return err
 	}
 	return os.Rename(unfinished, h.cluster())
+}
+
+// removeUnfinished removes what a restoration that was killed has left.
+func (h home) removeUnfinished() error {
+	left, err := filepath.Glob(filepath.Join(h.dir, "unfinished-*"))
+	for _, dir := range append(left, h.recovery()) {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return err
 }
 
 // unpack creates the files of a base backup as the server's user. It reads base to its end, which is behind that of the files:

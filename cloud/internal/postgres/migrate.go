@@ -43,7 +43,8 @@ var silent = slog.New(slog.DiscardHandler)
 
 // Migrate brings the schema up to date: the service's own tables and those of River. It holds an advisory lock, so several
 // replicas may start at the same time. A schema newer than this program remains as it is. A migration that cannot lock a
-// table is rolled back and tried again until ctx is done; after another error the earlier migrations remain applied.
+// table is rolled back and tried again until ctx is done; after another error the earlier migrations remain applied. After a
+// restoration it begins the rebuild.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, logger *slog.Logger) error {
 	// Separate connections, because migrations and the wait for the advisory lock may exceed the service's time-outs.
 	config := pool.Config()
@@ -66,11 +67,17 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, logger *slog.Logger) error
 	if err := acquireMigrationLock(ctx, lock, logger); err != nil {
 		return fmt.Errorf("migrate: wait for another migration: %w", err)
 	}
+	if err := checkRestored(ctx, pool); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
 	if err := retryLocked(ctx, logger, func() error { return migrateService(ctx, pool, logger) }); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	if err := retryLocked(ctx, logger, func() error { return migrateRiver(ctx, pool, logger) }); err != nil {
 		return fmt.Errorf("migrate River: %w", err)
+	}
+	if err := endRestoration(ctx, pool); err != nil {
+		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
 }
