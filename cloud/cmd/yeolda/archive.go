@@ -116,8 +116,7 @@ func (c *archiveRestoreCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	server.Stop()
-	err = p.withRawDatabase(c.Database, func(db *postgres.DB) error {
+	err = p.run(func(db *postgres.DB) error {
 		last, err := postgres.LastSuccesses(p.ctx, db.Pool)
 		if err != nil {
 			return err
@@ -126,7 +125,11 @@ func (c *archiveRestoreCmd) Run(p *program) error {
 		return db.InTx(p.ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
 			return postgres.BeginRestoration(ctx, tx, postgres.Restoration{File: c.Archive.Place, Erasures: erasures})
 		})
-	})
+	})(postgres.Open(p.ctx, server.URL(), p.logger()))
+	if err == nil {
+		err = server.EndRestoration() // from here on, the record in the database leads to the rebuild
+	}
+	server.Stop()
 	if err != nil {
 		return err
 	}

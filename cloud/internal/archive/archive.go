@@ -264,6 +264,7 @@ func (a *Archive) Restore(ctx context.Context, opts pgserver.Options, base Base,
 	}
 	var server *pgserver.Server
 	if err == nil {
+		opts.Restoring = true
 		server, err = pgserver.Start(ctx, opts)
 	}
 	if err != nil {

@@ -254,7 +254,8 @@ func TestLostMachineComesBack(t *testing.T) {
 	}
 }
 
-// TestKilledRestorationIsRepeated: a restoration that was killed while it fetched the archive has left its directories.
+// TestKilledRestorationIsRepeated: a restoration that was killed while it fetched the archive has left its directories. One that was killed
+// later has left a cluster, whose reservations are older than the provider's books: the service must not start with it.
 func TestKilledRestorationIsRepeated(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -276,12 +277,29 @@ func TestKilledRestorationIsRepeated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Stop()
+	server.Stop() // as if it was killed again, while the server replayed the archive
+	if _, err := pgserver.Start(t.Context(), opts); !errors.Is(err, pgserver.ErrRestoring) {
+		t.Errorf("a start after an interrupted restoration: got %v, want ErrRestoring", err)
+	}
+	if server, err = m.archive.Restore(t.Context(), opts, base, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.EndRestoration(); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
 	for _, dir := range left {
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s remains: %v", dir, err)
 		}
 	}
+	if _, err := m.archive.Restore(t.Context(), opts, base, time.Time{}); !errors.Is(err, pgserver.ErrNotEmpty) {
+		t.Errorf("a restoration over a database: got %v, want ErrNotEmpty", err)
+	}
+	if server, err = pgserver.Start(t.Context(), opts); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
 }
 
 // An archive at another place begins with a base backup, although the last one is not a day old.

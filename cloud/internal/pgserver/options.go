@@ -31,6 +31,8 @@ var (
 	ErrNotEmpty = errors.New("there is a database already: name another data directory")
 	// ErrInUse is returned by Restore and Upgrade if another process uses the data directory.
 	ErrInUse = errors.New("another process uses the data directory: stop the service first")
+	// ErrRestoring is returned by Start if a restoration of the data directory has not ended.
+	ErrRestoring = errors.New("a restoration of this data directory was interrupted: repeat yeolda archive restore, or name another data directory")
 )
 
 // Options define the location of the private server.
@@ -47,6 +49,10 @@ type Options struct {
 
 	// Archive switches archiving of the write-ahead log on or off. Commands leave it as the service has set it.
 	Archive Archiving
+
+	// Restoring has Start replay the segments of a restored cluster, and keep them until Server.EndRestoration. Without it, Start fails
+	// between Restore and then.
+	Restoring bool
 
 	// Volatile trades safety for speed: a crash of the machine may destroy the cluster. For tests.
 	Volatile bool

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,15 +16,21 @@ import (
 	"time"
 )
 
-// recovery is the directory with the segments that a restored cluster has to replay, until it has replayed them.
+// recovery is the directory with the segments that a restored cluster has to replay. It remains until the restoration has ended.
 func (h home) recovery() string { return filepath.Join(h.dir, "recovery") }
+
+// isRestoring reports whether a restoration has begun and not ended.
+func (h home) isRestoring() bool {
+	_, err := os.Stat(h.recovery())
+	return err == nil
+}
 
 // untilFile, in recovery, holds the moment at which the replay ends; without it, all segments are replayed.
 const untilFile = "until"
 
-// recoverySettings are those of a restored cluster that has not replayed its segments yet.
+// recoverySettings are those of a restored cluster, which replays its segments.
 func (h home) recoverySettings() []string {
-	if _, err := os.Stat(h.recovery()); err != nil {
+	if !h.isRestoring() {
 		return nil
 	}
 	settings := []string{
@@ -37,9 +44,10 @@ func (h home) recoverySettings() []string {
 	return settings
 }
 
-// Restore creates the cluster of a data directory without a database from a base backup. The first Start after it replays
-// the segments that fetch has written into its directory, up to a moment (zero: all of them), and fails if they end
-// earlier. After an error, Discard removes what Restore has created.
+// Restore creates the cluster of a data directory without a database from a base backup. The first Start after it, with
+// Options.Restoring, replays the segments that fetch has written into its directory, up to a moment (zero: all of them), and fails
+// if they end earlier. Until Server.EndRestoration, another Restore begins anew. After an error, Discard removes what Restore has
+// created.
 func Restore(ctx context.Context, opts Options, base io.Reader, until time.Time, fetch func(dir string) error) error {
 	dataDir, err := filepath.Abs(opts.DataDir)
 	if err != nil {
@@ -63,10 +71,10 @@ func Restore(ctx context.Context, opts Options, base io.Reader, until time.Time,
 	if err != nil {
 		return err
 	}
-	if h.majorVersion() != "" {
+	if h.majorVersion() != "" && !h.isRestoring() {
 		return ErrNotEmpty
 	}
-	if err := h.removeUnfinished(); err != nil {
+	if err := h.removeUnfinished(ctx, opts.Logger); err != nil {
 		return err
 	}
 	unfinished, err := os.MkdirTemp(h.dir, "unfinished-*")
@@ -88,14 +96,20 @@ func Restore(ctx context.Context, opts Options, base io.Reader, until time.Time,
 	return os.Rename(unfinished, h.cluster())
 }
 
-// removeUnfinished removes what a restoration that was killed has left.
-func (h home) removeUnfinished() error {
+// removeUnfinished removes what a restoration that was killed has left, which may still run.
+func (h home) removeUnfinished(ctx context.Context, logger *slog.Logger) error {
+	if err := endSurvivors(ctx, h, logger); err != nil {
+		return err
+	}
 	left, err := filepath.Glob(filepath.Join(h.dir, "unfinished-*"))
-	for _, dir := range append(left, h.recovery()) {
+	for _, dir := range append(left, h.cluster(), h.recovery()) { // recovery last: without it, the cluster would count as a database
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	return err
 }
+
+// EndRestoration makes the restored cluster an ordinary one.
+func (s *Server) EndRestoration() error { return os.RemoveAll(s.home.recovery()) }
 
 // unpack creates the files of a base backup as the server's user. It reads base to its end, which is behind that of the files:
 // only there the reader knows that nothing was changed.

@@ -163,6 +163,9 @@ func (s *Server) serve(ctx context.Context, onReady func()) error {
 	if err != nil {
 		return err
 	}
+	if h.isRestoring() && !s.opts.Restoring {
+		return ErrRestoring
+	}
 	bin, err := findPrograms(ctx, s.opts.BinDir, h.majorVersion())
 	if err != nil {
 		return err
@@ -184,9 +187,6 @@ func (s *Server) serve(ctx context.Context, onReady func()) error {
 	for {
 		err := s.runPostgres(ctx, h, bin, func() {
 			s.logger.Info("private PostgreSQL is ready", "home", h.dir, "programs", bin, "took", time.Since(began).Round(time.Millisecond))
-			if err := os.RemoveAll(h.recovery()); err != nil { // a restored cluster has replayed its segments
-				s.logger.Warn("segments of a restored database remain", "error", err)
-			}
 			if s.home == (home{}) {
 				s.home = h
 			}

@@ -47,6 +47,9 @@ func Restore(context.Context, Options, io.Reader, time.Time, func(string) error)
 	return errUnix
 }
 
+// EndRestoration fails like Start.
+func (*Server) EndRestoration() error { return errUnix }
+
 // Upgrade fails like Start.
 func Upgrade(context.Context, Options) (from, to string, err error) { return "", "", errUnix }
 
