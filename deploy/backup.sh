@@ -6,3 +6,5 @@ keep=${2:-14}
 yeolda backup "$directory/yeolda-$(date -u +%Y%m%dT%H%M%SZ).dump"
 # Only a backup that was made lets an old one go.
 find "$directory" -maxdepth 1 -name 'yeolda-*.dump' | sort -r | tail -n +"$((keep + 1))" | while read -r old; do rm -- "$old"; done
+# What a backup that was killed has left.
+find "$directory" -maxdepth 1 -name 'yeolda-*.dump.*part' -mmin +1440 -exec rm -- {} +

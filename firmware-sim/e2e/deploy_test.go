@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // tool runs an installed program on files of the repository. If the program is not installed, it skips the test.
@@ -141,6 +142,17 @@ func TestBackupScript(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	killed := filepath.Join(backups, "yeolda-20200104T000000Z.dump.123.part")
+	if err := os.WriteFile(killed, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(killed, time.Time{}, time.Now().Add(-48*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	running := filepath.Join(backups, "yeolda-20200105T000000Z.dump.124.part")
+	if err := os.WriteFile(running, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	run := func() error {
 		command := exec.Command("sh", filepath.Join(root(), "deploy/backup.sh"), backups, "2")
 		command.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"))
@@ -160,6 +172,9 @@ func TestBackupScript(t *testing.T) {
 	}
 	if err := run(); err != nil {
 		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(backups, "*.part")); len(left) != 1 || left[0] != running {
+		t.Errorf("parts: got %v, want that of the running backup only", left)
 	}
 	left, _ := filepath.Glob(filepath.Join(backups, "*.dump"))
 	if len(left) != 2 || !strings.HasSuffix(left[0], "yeolda-20200103T000000Z.dump") {

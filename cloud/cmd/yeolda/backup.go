@@ -29,12 +29,12 @@ type backupCmd struct {
 // Run writes a consistent copy of the database while the service runs. The file appears complete or not at all. Sealed
 // values remain sealed: keep YEOLDA_ENCRYPTION_KEY elsewhere.
 func (c *backupCmd) Run(p *program) error {
-	part := c.File + ".part"
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	// A name of its own: two backups at once must not write into one file.
+	f, err := os.CreateTemp(filepath.Dir(c.File), filepath.Base(c.File)+".*.part")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(part) }() // it was renamed after success
+	defer func() { _ = os.Remove(f.Name()) }() // it was renamed after success
 	err = p.withTool(c.Database, "pg_dump", func(tool *exec.Cmd, _ *postgres.DB) error {
 		tool.Args = append(tool.Args, "--format=custom", "--no-owner", "--no-privileges", "--exclude-table="+postgres.RestorationTable)
 		tool.Stdout = f
@@ -43,7 +43,7 @@ func (c *backupCmd) Run(p *program) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(part, c.File); err != nil {
+	if err := os.Rename(f.Name(), c.File); err != nil {
 		return err
 	}
 	err = p.withRawDatabase(c.Database, func(db *postgres.DB) error { // the metric of its age

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -131,6 +132,29 @@ func TestBackupAndRestore(t *testing.T) {
 	if left, _ := filepath.Glob(missing + "*"); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+// TestTwoBackupsAtOnce: the timer and an operator write the same file. Each backup is complete.
+func TestTwoBackupsAtOnce(t *testing.T) {
+	s := newShell(t).withDatabase()
+	s.ok("branch", "apply", "-f", demoFile)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "backup")
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			if _, errOut, code := s.run("", "backup", file); code != 0 {
+				t.Errorf("exit code %d: %s", code, errOut)
+			}
+		})
+	}
+	both.Wait()
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(left) != 1 {
+		t.Errorf("got the files %v, want the backup only", left)
+	}
+	s.Setenv("YEOLDA_DATABASE_URL", pgtest.Empty(t, os.Getenv("YEOLDA_DATABASE_URL")))
+	s.ok("restore", file)
 }
 
 func TestReseal(t *testing.T) {

@@ -21,6 +21,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/pgserver"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
@@ -272,6 +274,8 @@ func TestDoctorOnTheDatabaseServer(t *testing.T) {
 	}{
 		{func(d *postgres.ServerDiagnosis) { d.VersionNumber, d.Version = 14_00_10, "14.10" }, "PostgreSQL 14.10", "use PostgreSQL 15 or newer"},
 		{func(d *postgres.ServerDiagnosis) { d.Standby = true }, "is a standby", "target_session_attrs=read-write"},
+		{func(d *postgres.ServerDiagnosis) { d.ReadOnly = true }, "takes no writes", "reset default_transaction_read_only"},
+		{func(d *postgres.ServerDiagnosis) { d.Standby, d.ReadOnly = true, true }, "is a standby", "target_session_attrs=read-write"},
 		{func(d *postgres.ServerDiagnosis) { d.Risky = []string{"synchronous_commit"} }, "synchronous_commit is off", "set synchronous_commit = on"},
 		{func(d *postgres.ServerDiagnosis) { d.MaxConnections = 30 }, "max_connections is 30", "pool_max_conns"},
 		{func(d *postgres.ServerDiagnosis) { d.Clock = time.Now().Add(-5 * time.Second) }, "this machine and the database differ by 5", "run NTP on both"},
@@ -285,6 +289,54 @@ func TestDoctorOnTheDatabaseServer(t *testing.T) {
 			t.Errorf("got %q, want %q and the remedy %q", text, test.part, test.remedy)
 		}
 	}
+}
+
+func TestDoctorOnAReadOnlyDatabase(t *testing.T) {
+	t.Parallel()
+	tx, err := pgtest.New(t).Pool.BeginTx(t.Context(), pgx.TxOptions{AccessMode: pgx.ReadOnly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	if server, err := postgres.DiagnoseServer(t.Context(), tx); err != nil || !server.ReadOnly {
+		t.Errorf("got %+v, %v, want one that is read-only", server, err)
+	}
+}
+
+// TestDoctorOnARestoration: a restoration that has not ended, and a rebuild, which stops all sales.
+func TestDoctorOnARestoration(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	c := newClinic(t, nil)
+	examine := func(check func(*exam, context.Context, *postgres.DB) error, want ...string) {
+		t.Helper()
+		if err := check(c.exam, t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+		text := c.text()
+		for _, part := range want {
+			if !strings.Contains(text, part) {
+				t.Errorf("got %q, want %q", text, part)
+			}
+		}
+	}
+	begin := func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		return errors.Join(postgres.BeginRestoration(ctx, tx, postgres.Restoration{File: "night.dump"}), postgres.BeginRebuild(ctx, tx))
+	}
+	if err := db.InTx(t.Context(), begin); err != nil {
+		t.Fatal(err)
+	}
+	examine((*exam).examineSchema, "FAIL schema", "night.dump", "repeat it")
+	examine((*exam).examineWork, "warn work", "no new reservations", "yeolda rebuild --end")
+	if _, err := db.Pool.Exec(t.Context(), `update rebuild set begun_at = begun_at - interval '20 minutes' where $1`, true); err != nil {
+		t.Fatal(err)
+	}
+	examine((*exam).examineWork, "FAIL work")
+	if err := errors.Join(postgres.DropRestoration(t.Context(), db.Pool), postgres.EndRebuild(t.Context(), db.Pool, db.Now())); err != nil {
+		t.Fatal(err)
+	}
+	examine((*exam).examineSchema, "ok schema")
+	examine((*exam).examineWork, "ok work")
 }
 
 func TestDoctorOnAlerts(t *testing.T) {

@@ -26,9 +26,15 @@ func (d *exam) examineServer(ctx context.Context, db *postgres.DB) error {
 
 func (d *exam) examineSchema(ctx context.Context, db *postgres.DB) error {
 	have, want, err := postgres.SchemaVersions(ctx, db.Pool)
+	if err != nil {
+		return err
+	}
+	restoration, found, err := postgres.FindRestoration(ctx, db.Pool)
 	switch {
 	case err != nil:
 		return err
+	case found:
+		d.fail("schema", "the restoration of "+restoration.File+" has not ended", "if no yeolda restore runs, repeat it with this file")
 	case have < want:
 		d.fail("schema", fmt.Sprintf("migration %d of %d", have, want), "yeolda migrate")
 	case have > want:
@@ -47,6 +53,9 @@ func (d *exam) judgeServer(server postgres.ServerDiagnosis) {
 	}
 	if server.Standby {
 		d.fail("database", "the server is a standby and takes no writes", "let YEOLDA_DATABASE_URL lead to the primary (target_session_attrs=read-write)")
+	} else if server.ReadOnly {
+		d.fail("database", "the database takes no writes: default_transaction_read_only is on",
+			"alter database or alter role ... reset default_transaction_read_only, or the same in postgresql.conf, when its cause, often a full disk, is removed")
 	}
 	for _, setting := range server.Risky {
 		tell := d.warn
@@ -119,6 +128,18 @@ func (d *exam) examineWork(ctx context.Context, db *postgres.DB) error {
 	if err != nil {
 		return err
 	}
+	begun, err := postgres.RebuildBegun(ctx, db.Pool)
+	if err != nil {
+		return err
+	}
+	if !begun.IsZero() {
+		judge := d.warn
+		if db.Now().Sub(begun) > rebuildNotice {
+			judge = d.fail
+		}
+		judge("work", "no new reservations are taken: those that a backup lacked are made again since "+begun.UTC().Format("2006-01-02 15:04 UTC"),
+			"yeolda rebuild names what fails, usually the payment provider; yeolda rebuild --end gives up")
+	}
 	stuck := func(n int, what, mend string) {
 		if n > 0 {
 			d.warn("work", fmt.Sprintf("%d %s", n, what), mend)
@@ -131,7 +152,7 @@ func (d *exam) examineWork(ctx context.Context, db *postgres.DB) error {
 	if work.Administrators == 0 {
 		d.warn("accounts", "there is no administrator", "yeolda admin add LOGIN --role hq")
 	}
-	if work == (postgres.WorkDiagnosis{Administrators: work.Administrators}) {
+	if begun.IsZero() && work == (postgres.WorkDiagnosis{Administrators: work.Administrators}) {
 		d.ok("work", "nothing is stuck")
 	}
 	return nil

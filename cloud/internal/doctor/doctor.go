@@ -78,7 +78,8 @@ const (
 	oldestPostgres     = 15_00_00
 	certificateNotice  = 14 * 24 * time.Hour
 	reachTimeout       = 5 * time.Second
-	sparedConnections  = 10 // for another replica at its start, for backups and for psql
+	rebuildNotice      = 15 * time.Minute // after a restoration, the sweep tries every 30 seconds
+	sparedConnections  = 10               // for another replica at its start, for backups and for psql
 )
 
 // Local are the checks of settings and of this machine.

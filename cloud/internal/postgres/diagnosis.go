@@ -17,6 +17,7 @@ type ServerDiagnosis struct {
 	VersionNumber  int    // 150010 is 15.10
 	Clock          time.Time
 	Standby        bool     // a replica that takes no writes
+	ReadOnly       bool     // transactions are read-only unless they say otherwise
 	Risky          []string // settings that are off although a crash may then lose committed data
 	MaxConnections int
 }
@@ -25,10 +26,10 @@ type ServerDiagnosis struct {
 func DiagnoseServer(ctx context.Context, q Querier) (d ServerDiagnosis, err error) {
 	err = q.QueryRow(ctx, `
 		select current_setting('server_version'), current_setting('server_version_num')::int, clock_timestamp(),
-		       pg_is_in_recovery(), current_setting('max_connections')::int,
+		       pg_is_in_recovery(), current_setting('transaction_read_only')::bool, current_setting('max_connections')::int,
 		       array(select name from pg_settings where name in ('fsync', 'full_page_writes', 'synchronous_commit') and setting = 'off' order by name)
 		where $1`, true,
-	).Scan(&d.Version, &d.VersionNumber, &d.Clock, &d.Standby, &d.MaxConnections, &d.Risky)
+	).Scan(&d.Version, &d.VersionNumber, &d.Clock, &d.Standby, &d.ReadOnly, &d.MaxConnections, &d.Risky)
 	return d, err
 }
 

@@ -40,6 +40,15 @@ func RebuildOpen(ctx context.Context, q Querier) (open bool, err error) {
 	return open, err
 }
 
+// RebuildBegun returns when the open rebuild began; zero: none is open.
+func RebuildBegun(ctx context.Context, q Querier) (begun time.Time, err error) {
+	err = q.QueryRow(ctx, `select begun_at from rebuild where ended_at is null and $1`, true).Scan(&begun)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, nil
+	}
+	return begun, err
+}
+
 // EndRebuild ends an open rebuild.
 func EndRebuild(ctx context.Context, q Querier, now time.Time) error {
 	_, err := q.Exec(ctx, `update rebuild set ended_at = $1 where ended_at is null`, now)
