@@ -59,7 +59,10 @@ func FindRestoration(ctx context.Context, q Querier) (r Restoration, found bool,
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, false, nil
 	}
-	return r, err == nil, err
+	if err != nil {
+		return r, false, fmt.Errorf("read the restoration that has not ended, as the owner of the tables (yeolda migrate): %w", err)
+	}
+	return r, true, nil
 }
 
 // BeginRestoration records a restoration in place of an earlier one.
@@ -83,12 +86,9 @@ func DropRestoration(ctx context.Context, q Querier) error {
 // checkRestored fails if a restoration has begun and not filled the database: the migrations would make it that of a new
 // installation, in which the backup has no place any more.
 func checkRestored(ctx context.Context, pool *pgxpool.Pool) error {
-	_, found, err := FindRestoration(ctx, pool)
-	if err != nil || !found {
-		return err
-	}
-	have, _, err := SchemaVersions(ctx, pool)
-	if err == nil && have == 0 {
+	var waits bool
+	err := pool.QueryRow(ctx, `select to_regclass($1) is not null and to_regclass($2) is null`, RestorationTable, "goose_db_version").Scan(&waits)
+	if err == nil && waits {
 		err = errNotRestored
 	}
 	return err
