@@ -159,6 +159,15 @@ func TestCleaningAfterChangedStay(t *testing.T) {
 	enter()
 	c.Manager.Delete("/admin/reservation/"+id+"?bookingStatus=paid", nil).OK(t)
 	toClean("cancelled after the guests had entered", "3")
+
+	var entered struct{ ID string }
+	c.Manager.Post("/v2/admin/branches/gangnam/partner-bookings", map[string]any{
+		"partner": "place", "externalId": "p-1", "roomNo": "4", "startDateTime": wire(c.start), "endDateTime": wire(c.start.Add(time.Hour)), "mobileNum": "01088880001",
+	}).OK(t).Into(t, &entered)
+	id, key = entered.ID, ownerKey(t, s, entered.ID)
+	enter()
+	c.Manager.Delete("/admin/reservation/"+id+"?bookingStatus=paid", nil).OK(t)
+	toClean("a partner's stay, cancelled after the guests had entered", "3 4")
 }
 
 // A room is listed after a stay of a partner, which may take weeks, as after any other.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
@@ -97,6 +98,73 @@ func TestManagerWithoutBranches(t *testing.T) {
 	c.HQ.Get("/v2/me").OK(t).Into(t, &me)
 	if !slices.Equal(me.BranchList, []string{"gangnam", "hongdae", "jamsil"}) {
 		t.Errorf("branches of the headquarters: %v", me.BranchList)
+	}
+}
+
+// A partner's booking has no method of payment. It is a stay of its guest, keeps the notes about the guest, and is shown on its day after it was
+// cancelled, as long as it is the one that the partner has reported.
+func TestGuestOfAPartner(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	manager := s.Admin(t, "gangnam-manager", "gangnam-demo")
+	start := someday()
+	enter := func(id string, room string) string {
+		t.Helper()
+		var entered struct{ ID string }
+		manager.Post("/v2/admin/branches/gangnam/partner-bookings", map[string]any{
+			"partner": "place", "externalId": id, "roomNo": room, "startDateTime": wire(start), "endDateTime": wire(start.Add(5 * time.Hour)), "name": "김민지", "mobileNum": "01088880001",
+		}).OK(t).Into(t, &entered)
+		return entered.ID
+	}
+	kept, dropped := enter("p-1", "2"), enter("p-2", "3")
+	canceled := func() (ids []string) {
+		t.Helper()
+		var day struct{ Canceled []struct{ ID string } }
+		manager.Get("/v2/admin/branches/gangnam/timeline?date="+start.Format(time.DateOnly)).OK(t).Into(t, &day)
+		for _, r := range day.Canceled {
+			ids = append(ids, r.ID)
+		}
+		return ids
+	}
+	check := func(when string, want ...string) {
+		t.Helper()
+		var guest struct {
+			Name         *string
+			Reservations []struct{ ID string }
+		}
+		manager.Get("/v2/admin/reservations/"+kept+"/guest").OK(t).Into(t, &guest)
+		if len(guest.Reservations) != 2 || guest.Name == nil || *guest.Name != "김민지" {
+			t.Errorf("%s: the guest is %+v, want two stays", when, guest)
+		}
+		if got := canceled(); !slices.Equal(got, want) {
+			t.Errorf("%s: the reservations %v are cancelled, want %v", when, got, want)
+		}
+	}
+	check("booked")
+	// Staff drop a booking in conflict, whose former version gave way to it.
+	if _, err := s.DB.Pool.Exec(t.Context(), `
+		with conflict as (update reservation set state = 'CONFLICT', blocked_key = null where id = $1 returning *)
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, mobile_key, canceled_at, created_by)
+		select branch_id, room_id, 'CANCELED', 'PARTNER', start_at, end_at, occupied, mobile_key, now(), created_by from conflict`, dropped); err != nil {
+		t.Fatal(err)
+	}
+	manager.Delete("/admin/reservation/"+dropped+"?bookingStatus=conflict", nil).OK(t)
+	check("dropped", dropped)
+	manager.Delete("/admin/reservation/"+kept+"?bookingStatus=paid", nil).OK(t)
+	check("both cancelled", kept, dropped)
+
+	manager.Post("/v2/admin/reservations/"+kept+"/guest/notes", map[string]string{"text": "조용한 룸"}).OK(t)
+	keep := postgres.Retention{Paid: 24 * time.Hour, Other: 24 * time.Hour}
+	for _, at := range []struct {
+		now   time.Time
+		notes string
+	}{{start.Add(25 * time.Hour), "1"}, {start.Add(31 * time.Hour), "0"}} {
+		if _, err := postgres.Anonymise(t.Context(), s.DB.Pool, keep, []byte("empty"), at.now, 100); err != nil {
+			t.Fatal(err)
+		}
+		if notes := only(t, s, `select count(*)::text from guest_note where $1`, true); notes != at.notes {
+			t.Errorf("%s: %s notes, want %s", at.now, notes, at.notes)
+		}
 	}
 }
 

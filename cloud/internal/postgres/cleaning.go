@@ -33,7 +33,7 @@ const roomUses = `(
 	  and ` + stayEnd + ` > $2::timestamptz - $3::interval and ` + stayEnd + ` <= $2
 	union all
 	select gone.id, max(entry.at) from (
-		select id from reservation where branch_id = m.branch_id and state = 'CANCELED' and method is not null
+		select id from reservation r where branch_id = m.branch_id and state = 'CANCELED' and ` + bought + `
 		  and start_at > $2::timestamptz - $3::interval and start_at < $2::timestamptz + interval '1 day'
 		union all
 		select id from reservation where branch_id = m.branch_id and state = 'DONE' and room_id <> m.id

@@ -40,7 +40,7 @@ func StaysDuring(ctx context.Context, q Querier, branch booking.BranchID, span b
 // hold that ran out or was released before its payment is not among them.
 func CanceledDuring(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
-		where r.branch_id = $1 and r.start_at < $3 and r.start_at >= $2 and r.state = 'CANCELED' and r.method is not null
+		where r.branch_id = $1 and r.start_at < $3 and r.start_at >= $2 and r.state = 'CANCELED' and `+bought+`
 		order by m.no, r.start_at, r.id`, branch, span.Start, span.End)
 }
 

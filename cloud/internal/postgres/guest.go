@@ -26,11 +26,15 @@ type GuestBlock struct {
 	At     time.Time
 }
 
+// bought is the predicate of reservations r that were bought, registered or sold by a partner. Holds have no method of payment, and the
+// stay of a partner's booking may have taken the place of an earlier one.
+const bought = `(r.method is not null or r.source = 'PARTNER' and exists (select from partner_booking p where p.reservation_id = r.id))`
+
 // StaysOfGuest returns the latest reservations of a phone number in branches; mobile is normalised.
 func StaysOfGuest(ctx context.Context, q Querier, branches []string, mobile string, limit int) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
 		join branch b on b.id = r.branch_id
-		where r.mobile_key = $2 and r.method is not null and ($1::text[] is null or b.code = any($1)) and r.state not in ('EXPIRED', 'RELEASED') and r.quarantine_of is null
+		where r.mobile_key = $2 and `+bought+` and ($1::text[] is null or b.code = any($1)) and r.state not in ('EXPIRED', 'RELEASED') and r.quarantine_of is null
 		order by r.start_at desc limit $3`, branches, mobile, limit)
 }
 

@@ -154,7 +154,7 @@ type Retention struct {
 }
 
 // unknown is the predicate of notes and blocks g of a guest without a reservation.
-const unknown = `not exists (select from reservation r where r.mobile_key = g.mobile_key and r.method is not null)`
+const unknown = `not exists (select from reservation r where r.mobile_key = g.mobile_key and ` + bought + `)`
 
 // Anonymise removes personal data whose retention has ended, of at most limit reservations and messages per call, and
 // returns the number of reservations. empty is the sealed value of a message without variables.
