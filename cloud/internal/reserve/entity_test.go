@@ -65,6 +65,21 @@ func TestPaymentKeepsItsEntity(t *testing.T) {
 	}
 }
 
+// TestSettlementWithoutOneEntity: an entity whose keys the provider does not accept any more leaves the settlement incomplete, and the fees of the
+// other entities in it.
+func TestSettlementWithoutOneEntity(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.paid(t, sandbox.MethodCard) // of the entity seoul
+	s.exec(t, `insert into legal_entity (code, facts, client_key, widget_key, api_key, updated_at)
+		select 'busan', facts, 'test_gck_ended', '\x00', '\x00', updated_at from legal_entity where code = $1`, "seoul")
+	today := s.Clock.Now().UTC().Add(9 * time.Hour).Truncate(24 * time.Hour) // of Korea
+	rows, complete, err := s.Replica(t).Settlement(s.ctx, []string{"gangnam"}, today)
+	if err != nil || complete || len(rows) != 1 || rows[0].Entity != "seoul" || rows[0].Fee == 0 {
+		t.Errorf("settlement %+v: complete %v, %v; want the fees of seoul in an incomplete one", rows, complete, err)
+	}
+}
+
 // TestOrphanIsRefundedWithItsKeys: money of an entity for an order that the database does not have is refunded with that entity's
 // keys.
 func TestOrphanIsRefundedWithItsKeys(t *testing.T) {

@@ -2,6 +2,7 @@ package reserve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,10 +33,12 @@ func (s *Service) readSettlements(ctx context.Context, from, to time.Time) error
 	if err != nil {
 		return err
 	}
+	var failed error
 	for _, keys := range sets {
 		list, err := s.Payments.Settlements(ctx, keys, from, to)
-		if err != nil {
-			return fmt.Errorf("settlements of key set %s: %w", keys, err)
+		if err != nil { // such as of an entity whose contract has ended
+			failed = errors.Join(failed, fmt.Errorf("settlements of key set %s: %w", keys, err))
+			continue
 		}
 		stored := make([]money.Settlement, len(list))
 		for i, one := range list {
@@ -45,5 +48,5 @@ func (s *Service) readSettlements(ctx context.Context, from, to time.Time) error
 			return err
 		}
 	}
-	return nil
+	return failed
 }
