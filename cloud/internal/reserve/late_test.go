@@ -128,3 +128,26 @@ func (s *shop) chargeBehindOurBack(t *testing.T, order moneytest.Confirm) {
 		t.Fatalf("the provider answers %d %s", answer.Code, answer.Body)
 	}
 }
+
+// TestAccountForAFailedCardRefund: the provider declines the refund of a late card payment, and an administrator sends it again with an
+// account. The provider accepts an account for deposits only, so the account is left out.
+func TestAccountForAFailedCardRefund(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, _ := s.order(t, sandbox.MethodCard)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultDropAfterCommit})
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError})
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "EXCEED_MAX_REFUND_DUE"})
+	s.answer(t, b, "/payment/confirm", order, 503, "PaymentPendingException")
+	id := s.wantState(t, order.OrderID, "CONFIRMING")
+	if reply, err := b.Do(s.ctx, http.MethodDelete, "/reservation", nil); err != nil || reply.OK() != nil { // the guest leaves
+		t.Fatal(err, reply.OK())
+	}
+	replica := s.Replica(t)
+	s.eventually(t, "the refund is declined", func() bool {
+		_ = replica.Settle(s.ctx, booking.ReservationID(id)) // the outcome is in the database
+		return s.count(t, `select count(*) from refund where reservation_id = $1 and state = 'FAILED'`, id) == 1
+	})
+	s.retryPart(t, id)
+	s.wantPaidBack(t, id)
+}

@@ -98,7 +98,7 @@ func (c *change) failRefund(id int64, won int, code, message string) error {
 	if err := c.report(refundKind, code+": "+message); err != nil {
 		return err
 	}
-	if c.r().Method == booking.VirtualAccount || c.Payment.Account.Number != "" {
+	if c.ByDeposit() {
 		return c.askAccount(id, won)
 	}
 	return c.sendOutcomeAlways(notify.RefundFailed, won)
@@ -166,9 +166,11 @@ func (s *Service) sendRefund(ctx context.Context, q question) error {
 		if part {
 			request.Amount = &q.Refund.Amount
 		}
-		var err error
-		if request.RefundAccount, err = s.openAccount(q.Refund.Account); err != nil {
-			return fmt.Errorf("refund account of order %s: %w", q.Reservation.OrderID, err)
+		if q.ByDeposit() { // earlier releases stored an account for other payments, too
+			var err error
+			if request.RefundAccount, err = s.openAccount(q.Refund.Account); err != nil {
+				return fmt.Errorf("refund account of order %s: %w", q.Reservation.OrderID, err)
+			}
 		}
 	}
 	failpoint.Hit("cancel.begun")
@@ -489,6 +491,9 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 		}
 		if req.Account == nil && f.AccountBy != "" {
 			return ErrSameAdministrator // an account that waits for approval must be approved or replaced
+		}
+		if !c.ByDeposit() { // the provider accepts an account for nothing else
+			req.Account, sealed = nil, nil
 		}
 		refund = *f
 		refund.IdempotencyKey = newCancelKey(req.ID)

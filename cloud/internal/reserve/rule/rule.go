@@ -393,6 +393,12 @@ func (s Snapshot) Owes(p toss.Payment) bool {
 	return s.Reservation.State == booking.Canceled && p.Held() > 0 && !s.keeps(p) && s.Payment.SettledOutside == 0
 }
 
+// ByDeposit reports whether the payment is a deposit, or waits for one. The provider returns a deposit to an account of the guest, and
+// rejects a refund of any other payment that names one.
+func (s Snapshot) ByDeposit() bool {
+	return s.Reservation.Method == booking.VirtualAccount || s.Payment.Account.Number != ""
+}
+
 // keepsStay reports whether the refund in progress leaves the reservation as it is.
 func (s Snapshot) keepsStay() bool { return s.Refund != nil && s.Refund.KeepsStay }
 
