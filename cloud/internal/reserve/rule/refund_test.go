@@ -133,6 +133,18 @@ func TestPartOfACancellation(t *testing.T) {
 	}
 }
 
+// TestEarlierPartDuringACancellation checks that a part that was returned before the cancellation needs no review, unlike an unknown one.
+func TestEarlierPartDuringACancellation(t *testing.T) {
+	t.Parallel()
+	for returned, want := range map[int]rule.Step{3000: rule.Stay, 2000: rule.NeedsReview} {
+		s := snapshot(booking.Canceling, &money.Refund{State: money.RefundRequested, Amount: 9000})
+		s.Payment.Returned = returned
+		if got := s.After(rule.Answer{Payment: paid(toss.StatusPartialCanceled, 9000)}, now); got != want {
+			t.Errorf("%d won are known to be returned: got %s, want %s", returned, got, want)
+		}
+	}
+}
+
 // TestRefundThatKeepsTheStay checks the answers to the refund of a part of a confirmed stay.
 func TestRefundThatKeepsTheStay(t *testing.T) {
 	t.Parallel()

@@ -130,6 +130,8 @@ func (s Snapshot) After(a Answer, now time.Time) Step {
 		return s.partial(p)
 	case p.Status == toss.StatusPartialCanceled && state != booking.Canceling:
 		return s.captured(p, now) // a part was returned before the capture was known here
+	case p.Status == toss.StatusPartialCanceled && s.Payment.Returned > 0 && p.TotalAmount-p.BalanceAmount == s.Payment.Returned:
+		return Stay // as before: only refunds that keep the stay were made
 	case p.Status == toss.StatusWaitingForDeposit:
 		return s.awaited(now)
 	case Unconfirmed(p.Status):
