@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	netmail "net/mail"
 	"net/netip"
 	"net/url"
 	"os"
@@ -122,6 +123,10 @@ func (s Settings) validateListeners(problem report) {
 		host, port, err := net.SplitHostPort(l.addr)
 		if err != nil {
 			problem(l.variable, "%q is not an address of the form host:port", l.addr)
+			continue
+		}
+		if _, err := net.LookupPort("tcp", port); err != nil {
+			problem(l.variable, "%q is not a port", port)
 			continue
 		}
 		for _, other := range listeners[:i] {
@@ -258,9 +263,22 @@ func (s Settings) validateProviders(problem report) {
 	s.validateTossKeys(problem)
 	needed(s.Messages.SolapiAPISecret.Set(), "YEOLDA_SOLAPI_API_SECRET", "YEOLDA_SOLAPI_API_KEY")
 	needed(s.Messages.SolapiSender != "", "YEOLDA_SOLAPI_SENDER", "YEOLDA_SOLAPI_API_KEY")
+	s.validateMail(problem)
 	if s.Partner.URL != Off {
 		needed(s.Partner.ID != "", "YEOLDA_PARTNER_ID", "YEOLDA_PARTNER_URL")
 		needed(s.Partner.Secrets.Set(), "YEOLDA_PARTNER_SECRET", "YEOLDA_PARTNER_URL")
+	}
+}
+
+// validateMail rejects addresses to which no mail can be sent: alerts to such a headquarters would all be lost.
+func (s Settings) validateMail(problem report) {
+	if _, err := netmail.ParseAddress(s.Messages.MailFrom); err != nil && s.Messages.MailFrom != "" {
+		problem("YEOLDA_MAIL_FROM", "%q is not an e-mail address", s.Messages.MailFrom)
+	}
+	if hq := s.Messages.HQEmail; hq != "" {
+		if address, err := netmail.ParseAddress(hq); err != nil || address.Address != hq {
+			problem("YEOLDA_HQ_EMAIL", "%q is not exactly one e-mail address", hq)
+		}
 	}
 }
 
@@ -324,7 +342,10 @@ func (s Settings) Exposed() []string {
 	}
 	var exposed []string
 	for _, addr := range addrs {
-		if addr != "" && !Loopback(addr) {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			continue // not set, or reported by validateListeners
+		}
+		if !Loopback(addr) {
 			exposed = append(exposed, addr)
 		}
 	}

@@ -349,6 +349,15 @@ func TestCheckNamesEveryProblem(t *testing.T) {
 		want []string
 	}{
 		{append(own(), "--http-addr=8080"), []string{"YEOLDA_HTTP_ADDR"}},
+		{[]string{"--http-addr=127.0.0.1"}, []string{"YEOLDA_HTTP_ADDR"}}, // not that it is reachable from other machines
+		{[]string{"--http-addr=127.0.0.1:99999"}, []string{"YEOLDA_HTTP_ADDR"}},
+		{[]string{"--metrics-addr=127.0.0.1:-1"}, []string{"YEOLDA_METRICS_ADDR"}},
+		{[]string{"--metrics-addr=127.0.0.1:0"}, nil},
+		{[]string{"--hq-email=hq"}, []string{"YEOLDA_HQ_EMAIL"}},
+		{[]string{"--hq-email=a@rooms.example, b@rooms.example"}, []string{"YEOLDA_HQ_EMAIL"}},
+		{[]string{"--hq-email=HQ <hq@rooms.example>"}, []string{"YEOLDA_HQ_EMAIL"}},
+		{[]string{"--mail-from=rooms.example"}, []string{"YEOLDA_MAIL_FROM"}},
+		{[]string{"--mail-from=Rooms <no-reply@rooms.example>"}, nil},
 		{[]string{"--metrics-addr=0.0.0.0:8080"}, []string{"YEOLDA_METRICS_ADDR"}},
 		{[]string{"--mqtt-addr=127.0.0.1:8080"}, []string{"YEOLDA_MQTT_ADDR"}},
 		{[]string{"--mqtt-tls-addr=127.0.0.1:8883"}, []string{"YEOLDA_TLS_CERT", "YEOLDA_TLS_KEY"}},
