@@ -39,7 +39,7 @@ const (
 // and act on that.
 type Event struct {
 	Kind           EventKind
-	Type           string // the provider's eventType, "" for a deposit callback
+	Type           string // the provider's eventType, which a deposit callback may lack
 	OrderID        string
 	PaymentKey     string // "" for a deposit callback
 	Status         string // not verified
@@ -100,7 +100,7 @@ func ParseEvent(body []byte) (Event, error) {
 			e.Kind = PaymentStatusChanged
 			fields = data
 		}
-	case e.Type == "" && text(fields["orderId"]) != "":
+	case (e.Type == "" || e.Type == "DEPOSIT_CALLBACK") && text(fields["orderId"]) != "":
 		e.Kind = DepositCallback // also without a secret: SecretMatches then rejects it
 	}
 	if e.Kind != OtherEvent {
