@@ -11,7 +11,7 @@ import (
 // the end of a lock-out.
 var whyTexts = map[Reason][2]string{
 	UnknownKey:    {"등록되지 않은 열쇠예요. 주소가 잘리지 않았는지 확인하거나, 로그인해서 예약을 확인해 주세요.", "This key is not known. Check that the address is complete, or log in to see your reservation."},
-	RevokedKey:    {"예약자가 이 동행 열쇠를 취소했어요. 새 링크를 받아 주세요.", "This companion link was revoked. Ask the person who made the reservation for a new one."},
+	RevokedKey:    {"이 동행 열쇠는 취소됐어요. 예약자에게 새 링크를 받아 주세요.", "This companion link was revoked. Ask the person who made the reservation for a new one."},
 	RotatedKey:    {"열쇠가 새것으로 바뀌었어요. 가장 최근에 받은 메시지의 링크를 열어 주세요.", "This key was replaced. Open the link in your newest message."},
 	WrongBranch:   {"이 열쇠는 다른 지점의 열쇠예요. 예약한 지점을 확인해 주세요.", "This key belongs to another branch. Check the branch of your reservation."},
 	Refunded:      {"예약이 취소되고 환불까지 끝나서 문을 열 수 없어요.", "The reservation was cancelled and refunded, so the doors do not open."},

@@ -116,6 +116,11 @@ func TestCompanions(t *testing.T) {
 	says(t, "another branch", c.Other.Delete(staff, nil), outOfScope)
 	c.Manager.Delete(staff, nil).OK(t)
 	says(t, "revoked by staff", press(c.Nobody, list.Companions[0].Key), unknownKey)
+	var why struct{ Code, Message string }
+	c.Nobody.Get("/v2/keys/"+list.Companions[0].Key+"/why?lang=ko").OK(t).Into(t, &why)
+	if want := "이 동행 열쇠는 취소됐어요. 예약자에게 새 링크를 받아 주세요."; why.Code != "revoked" || why.Message != want {
+		t.Errorf("a key that staff revoked: got %+v, want %q", why, want)
+	}
 
 	var record struct {
 		Keys []struct{ Kind, Label, RevokedAs string }
