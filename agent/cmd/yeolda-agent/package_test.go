@@ -228,6 +228,63 @@ func TestPreinst(t *testing.T) {
 	}
 }
 
+// TestUpdateDuringATrial: the version on trial has proven nothing, so the version before it remains the one to return to, with its
+// health as the standard. The trial ends first: its end would remove both while the next version is unpacked.
+func TestUpdateDuringATrial(t *testing.T) {
+	t.Parallel()
+	dir, commands := t.TempDir(), t.TempDir()
+	update := filepath.Join(dir, "update")
+	if err := os.MkdirAll(filepath.Join(dir, "systemd"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(update, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{"program": "on trial", "credentials": "", "health": "connected=no\n", "update/trial": "", "update/previous": "proven", "update/health": "connected=yes\n"} {
+		write(t, filepath.Join(dir, file), text)
+	}
+	stop := "#!/bin/sh\necho \"$*\" >>" + dir + "/calls\n"
+	if err := os.WriteFile(filepath.Join(commands, "systemctl"), []byte(stop), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"PATH=" + commands + ":/usr/bin:/bin", "YEOLDA_AGENT_UPDATE=" + update, "YEOLDA_AGENT_HEALTH=" + dir + "/health",
+		"YEOLDA_AGENT_PROGRAM=" + dir + "/program", "YEOLDA_AGENT_CREDENTIALS=" + dir + "/credentials", "YEOLDA_AGENT_SYSTEMD=" + dir + "/systemd"}
+	for _, args := range [][]string{{"preinst", "upgrade"}, {"postrm", "abort-upgrade"}} {
+		c := exec.Command(filepath.Join(packaging, args[0]), args[1:]...)
+		c.Env = env
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	for file, want := range map[string]string{"update/trial": "", "update/previous": "proven", "update/health": "connected=yes\n"} {
+		if text, err := os.ReadFile(filepath.Join(dir, file)); err != nil || string(text) != want {
+			t.Errorf("%s: got %q, %v, want %q", file, text, err, want)
+		}
+	}
+	calls, _ := os.ReadFile(filepath.Join(dir, "calls"))
+	want := "stop yeolda-agent-trial.service\ndaemon-reload\nstart --no-block yeolda-agent-trial.service\n"
+	if string(calls) != want {
+		t.Errorf("got the calls\n%s\nwant\n%s", calls, want)
+	}
+}
+
+// TestUpdateThatIsNotUnpacked leaves no trial of the version that continues to run.
+func TestUpdateThatIsNotUnpacked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for file, text := range map[string]string{"program": "working", "previous": "working", "trial": "", "health": ""} {
+		write(t, filepath.Join(dir, file), text)
+	}
+	c := exec.Command(filepath.Join(packaging, "postrm"), "abort-upgrade")
+	c.Env = []string{"PATH=/usr/bin:/bin", "YEOLDA_AGENT_UPDATE=" + dir, "YEOLDA_AGENT_PROGRAM=" + dir + "/program", "YEOLDA_AGENT_SYSTEMD=" + dir + "/none"}
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 1 {
+		t.Errorf("got %v, %v, want the program only", left, err)
+	}
+}
+
 // TestPurge checks that nothing remains that could open the way into a branch.
 func TestPurge(t *testing.T) {
 	t.Parallel()
