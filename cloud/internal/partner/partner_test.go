@@ -378,6 +378,74 @@ func TestAvailability(t *testing.T) {
 	}
 }
 
+// A stay keeps its branch. If the partner moves its booking to a room of another one, the stay ends and another one begins there, with a key of its
+// own. Staff of another branch who enter a booking with the same id, as if the partner counted in each branch, leave the stay alone.
+func TestBookingOfAnotherBranch(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	at := s.start(3)
+	// hongdae has a weekly day off; gangnam is never closed.
+	if _, err := s.DB.Pool.Exec(s.ctx, `update branch h set schedule = g.schedule from branch g where h.code = 'hongdae' and g.code = $1`, "gangnam"); err != nil {
+		t.Fatal(err)
+	}
+	stays := func(what, want string) {
+		t.Helper()
+		var got string
+		err := s.DB.Pool.QueryRow(s.ctx, `
+			select coalesce(string_agg(concat_ws(' ', b.code, o.code || '-' || m.no, r.state), ', ' order by r.id), '')
+			from reservation r join branch b on b.id = r.branch_id join room m on m.id = r.room_id join branch o on o.id = m.branch_id
+			where r.source = $1`, "PARTNER").Scan(&got)
+		if err != nil || got != want {
+			t.Errorf("%s: the stays are %q, want %q (%v)", what, got, want, err)
+		}
+	}
+	event := func(seq int, listing string) {
+		t.Helper()
+		if status, answer := s.event(t, map[string]any{
+			"type": "booking.updated", "externalId": "A", "listingId": listing, "seq": seq,
+			"start": at, "end": at.Add(time.Hour), "customer": map[string]string{"name": "박손님", "phone": "010-7777-8888"},
+		}); status != 200 {
+			t.Fatalf("event %d: %d %v", seq, status, answer)
+		}
+	}
+	event(1, "gangnam-1")
+	stays("booked", "gangnam gangnam-1 DONE")
+	event(2, "hongdae-2")
+	stays("moved by the partner", "gangnam gangnam-1 CANCELED, hongdae hongdae-2 DONE")
+	var keys int
+	err := s.DB.Pool.QueryRow(s.ctx, `
+		select count(*) from access_key k join reservation r on r.id = k.reservation_id where k.revoked_at is null and r.state = $1`, "DONE").Scan(&keys)
+	if err != nil || keys != 1 {
+		t.Errorf("%d keys open doors, want that of hongdae (%v)", keys, err)
+	}
+
+	admin := s.admin(t)
+	enter := func(branch string) moneytest.Reply {
+		t.Helper()
+		reply, err := admin.Post(s.ctx, "/v2/admin/branches/"+branch+"/partner-bookings", map[string]any{
+			"partner": "naver", "externalId": "N-1", "roomNo": "3", "startDateTime": moneytest.Wire(at), "endDateTime": moneytest.Wire(at.Add(time.Hour)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	const before = "gangnam gangnam-1 CANCELED, hongdae hongdae-2 DONE, gangnam gangnam-3 DONE"
+	must(t, enter("gangnam"), nil)
+	if reply := enter("hongdae"); reply.HTTP != http.StatusBadRequest || !strings.Contains(reply.Raw, "externalId") {
+		t.Errorf("entered in another branch: %d %s, want 400 for externalId", reply.HTTP, reply.Raw)
+	}
+	stays("entered in another branch", before)
+	var entered struct{ ID string }
+	if err := json.Unmarshal(enter("gangnam").Data, &entered); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := admin.Do(s.ctx, http.MethodDelete, "/admin/reservation/"+entered.ID+"?bookingStatus=paid", nil)
+	must(t, reply, err)
+	must(t, enter("hongdae"), nil)
+	stays("entered in another branch once the stay has ended", "gangnam gangnam-1 CANCELED, hongdae hongdae-2 DONE, gangnam gangnam-3 CANCELED, hongdae hongdae-3 DONE")
+}
+
 // Manual channel: staff enter, change and cancel a booking made at a partner.
 func TestEnteredByHand(t *testing.T) {
 	t.Parallel()

@@ -40,7 +40,8 @@ type PartnerBooking struct {
 // TakePartnerBooking applies a partner's new, changed or cancelled booking to the calendar. Updates may arrive in any
 // order and repeatedly; an update that is not newer than the stored one returns the stored result.
 //
-// ErrPartnerConflict: the time is taken, held, closed or past; existing reservations are unchanged.
+// ErrPartnerConflict: the time is taken, held, closed or past; existing reservations are unchanged. [booking.InvalidError]: an administrator
+// enters a booking that is live in another branch.
 func (s *Service) TakePartnerBooking(ctx context.Context, b PartnerBooking) (id booking.ReservationID, err error) {
 	conflict, status := false, "" // the latter is the one before
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
@@ -146,6 +147,10 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 		}
 	}
 	current, c := st.root, s.change(ctx, tx, st.root, now)
+	here := current.Branch == b.Listing.Branch // a stay belongs to its branch for good: one that a partner moves to another ends
+	if !here && b.Audit.Action != "" && (current.State == booking.Done || current.State == booking.Conflict) {
+		return &booking.InvalidError{Field: "externalId", Problem: "another branch has a booking of this partner with it"}
+	}
 	room, times := listed, known.Interval
 	if current.State == booking.Done && before.Listing == b.Listing.ID {
 		if present, ok := branch.Room(current.RoomNo); ok {
@@ -178,7 +183,7 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 		return c.endConflict() // its guest has left early
 	case free && current.State == booking.Done && current.Room == room.ID && current.Stay().Equal(times):
 		return c.endConflict() // its time is as before
-	case free && current.State == booking.Done:
+	case free && current.State == booking.Done && here:
 		if err := c.endConflict(); err != nil {
 			return err
 		}
@@ -189,14 +194,14 @@ func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.P
 	case !free && b.Sold && current.State == booking.Conflict && current.Room == room.ID && current.Interval.Equal(pieces(times)[0]):
 		known.Status = PartnerConflict // as before, apart from the time that has become free since
 		return c.withhold(st, room, times, b.Listing.Partner)
-	case !free && b.Sold && current.State == booking.Done &&
+	case !free && b.Sold && current.State == booking.Done && here &&
 		(waits || !now.Before(current.Start) || current.Room == room.ID && (room.ID != listed.ID || current.Stay().Overlaps(times))):
 		// The part that it has of its new time stays occupied; a guest who is inside keeps the key, and so does one whom staff have
 		// moved to another room than the partner's, or who waits for a quarantine of its own.
 		known.Status = PartnerConflict
 		return c.beginConflict(st, room, times, b.Listing.Partner)
 	case free:
-		if err := s.endPartner(ctx, tx, known.Reservation, now); err != nil { // a resolved conflict
+		if err := s.endPartner(ctx, tx, known.Reservation, now); err != nil { // a resolved conflict, or a stay in another branch
 			return err
 		}
 		return s.insertPartner(ctx, tx, known, b, room, times, booking.Done, now)
