@@ -178,7 +178,12 @@ func TestReconciliationAtTheButton(t *testing.T) {
 		Compared int
 		Failed   []string
 	}
-	s.Admin(t, "hq", "hq-demo").Post("/v2/admin/reconciliation", nil).OK(t).Into(t, &got)
+	hq := s.Admin(t, "hq", "hq-demo")
+	if err := s.Sandbox.SetFault(sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError}); err != nil {
+		t.Fatal(err)
+	}
+	hq.Post("/v2/admin/reconciliation", nil).Fails(t, 503, "ServiceUnavailableError", "일시적으로 서비스를 이용할 수 없습니다. 잠시 후 다시 시도해 주세요.")
+	hq.Post("/v2/admin/reconciliation", nil).OK(t).Into(t, &got)
 	if got.Compared != 1 || len(got.Failed) != 0 {
 		t.Errorf("got %+v", got)
 	}

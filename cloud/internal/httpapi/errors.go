@@ -183,6 +183,7 @@ var table = []row{
 	{reserve.ErrHoldChanged, 409, typeHoldChanged, "예약 정보가 변경되었습니다. 다시 확인해 주세요."},
 	{reserve.ErrHoldExpired, 401, typeTimeOut, "예약 세션이 만료되었습니다."},
 	{reserve.ErrAmountMismatch, 400, typeAmount, "결제 금액이 예약 금액과 일치하지 않습니다."},
+	{reserve.ErrBooksUnavailable, unavailable.status, unavailable.errorType, unavailable.message},
 	{reserve.ErrPaymentPending, 503, typePaymentPending, "결제 결과를 확인하고 있습니다."},
 	{reserve.ErrExceedsBalance, 400, typeAmount, "환불 금액(amount)이 남은 결제 금액보다 큽니다."},
 	{reserve.ErrRefundChanged, 409, typeHoldChanged, "환불 금액이 변경되었습니다. 다시 확인해 주세요."},

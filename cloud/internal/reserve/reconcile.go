@@ -65,10 +65,15 @@ func (r Report) Err() error {
 	return fmt.Errorf("reserve: reconcile: %d of %d orders could not be compared, among them %s: %w", len(r.Failed), r.Compared, order, r.Failed[order])
 }
 
+// ErrBooksUnavailable is returned if the provider does not return its transactions.
+var ErrBooksUnavailable = errors.New("reserve: the provider's transactions are not available")
+
 // Reconcile compares the provider's payments of a span up to now with the database, in both directions. The provider's list
 // only selects the orders to look up: each order that differs is looked up and settled, and any remaining difference is
 // listed for an administrator. Orders that cannot be compared are in Report.Err and do not stop the comparison of the others.
 // Orders with a request in progress are left to the sweep.
+//
+// Errors: ErrBooksUnavailable.
 func (s *Service) Reconcile(ctx context.Context, kind string, span time.Duration) (Report, error) {
 	now := s.now()
 	run, err := postgres.BeginReconciliation(ctx, s.DB.Pool, kind, now)
@@ -108,7 +113,7 @@ func (s *Service) transactions(ctx context.Context, from, to time.Time) (map[str
 	for _, keys := range sets {
 		transactions, err := s.Payments.Transactions(ctx, keys, from, to)
 		if err != nil {
-			return nil, fmt.Errorf("reserve: reconcile: transactions of key set %s: %w", keys, err)
+			return nil, fmt.Errorf("%w: key set %s: %w", ErrBooksUnavailable, keys, err)
 		}
 		for _, t := range transactions {
 			m := theirs[t.OrderID]
