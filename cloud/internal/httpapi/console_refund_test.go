@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,22 @@ func TestPartRefund(t *testing.T) {
 	}
 	if state := only(t, s, `select state from reservation where id = $1::bigint`, id); state != "DONE" {
 		t.Errorf("state %s, want DONE", state)
+	}
+	var record struct {
+		History []struct {
+			Kind   string
+			Detail struct{ Reason string }
+		}
+	}
+	manager.Get("/v2/admin/reservations/"+id).OK(t).Into(t, &record)
+	reasons := []string{}
+	for _, entry := range record.History {
+		if entry.Kind == "refund" {
+			reasons = append(reasons, entry.Detail.Reason)
+		}
+	}
+	if !slices.Equal(reasons, []string{"소음"}) {
+		t.Errorf("the record names the reasons %q of refunds, want the one that was given", reasons)
 	}
 	body["amount"] = amount
 	if answer := manager.Post(path, body); answer.HTTP != 400 && answer.HTTP != 409 {

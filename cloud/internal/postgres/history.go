@@ -56,7 +56,8 @@ func HistoryOf(ctx context.Context, q Querier, id booking.ReservationID) ([]Hist
 			where v.reservation_id = $1
 			union all
 			select updated_at, 'refund', requested_by,
-			       jsonb_build_object('state', state, 'amount', amount, 'code', error_code, 'message', error_message), 6
+			       jsonb_build_object('state', state, 'amount', amount, 'code', error_code, 'message', error_message,
+			           'reason', nullif(reason, '')), 6
 			from refund where reservation_id = $1
 			union all
 			select at, 'deed', actor, jsonb_build_object('action', action,

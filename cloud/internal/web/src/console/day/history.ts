@@ -84,6 +84,7 @@ function rest(branch: Branch, { kind, detail: d }: Entry): Child {
         methodText(d.method as string | null),
         said.has(String(d.code)) ? null : (d.code as string | null),
         d.message as string | null,
+        (d.reason ?? null) as string | null,
       );
     case "message":
       return part(
