@@ -309,7 +309,7 @@ func TestWebPurchase(t *testing.T) {
 		other.begin("내일", "4번 룸")
 		other.reserve()
 		p.press("예약하고 결제하기")
-		p.see("방금 다른 분이 먼저 예약했어요", "어느 룸에서 쉴까요?")
+		p.see("방금 다른 분이 예약했어요", "어느 룸에서 쉴까요?")
 		p.look("taken")
 		other.press("예약 그만두기")
 		other.see("언제 갈까요?")

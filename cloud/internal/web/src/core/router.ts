@@ -75,6 +75,12 @@ function arrive(): void {
   });
 }
 
+/** Returns a function that reports whether the present screen is still shown: a late answer must not lead away from another one. */
+export function staying(): () => boolean {
+  const here = place.peek();
+  return () => place.peek() === here;
+}
+
 /** Scrolls to the top of the screen. */
 export function again(): void {
   place.set({ path: location.pathname });

@@ -7,7 +7,7 @@ import { type Child, h, match } from "../core/dom";
 import { submits } from "../core/form";
 import { countdown } from "../core/format";
 import { resource } from "../core/resource";
-import { go } from "../core/router";
+import { go, staying } from "../core/router";
 import { batch, computed, effect, signal } from "../core/signal";
 import { receiptChoice } from "./cash-receipt";
 import { checkAll, isAbroad, tick } from "./field";
@@ -54,8 +54,9 @@ export async function currentHold(): Promise<Held | null> {
 
 /** After the hold has ended: leads to the receipt if the purchase was completed. */
 export async function afterHold(): Promise<void> {
+  const still = staying();
   const receipt = await getReceipt().catch(() => null);
-  if (receipt && receipt.status !== "CANCELED") go("/book/receipt", { replace: true });
+  if (still() && receipt && receipt.status !== "CANCELED") go("/book/receipt", { replace: true });
 }
 
 export function contactPage(): Child {
@@ -119,9 +120,11 @@ function otherHold(shown: Held, current: Held): Child {
   // From the same start, it is the same extension or exchange with another end. Any other hold is a purchase of its own.
   const own = mine.branch !== theirs.branch || mine.room !== theirs.room || mine.start !== theirs.start;
   const problem = signal("");
-  const take = (h: Held, take: () => Promise<void>) => async () => {
+  const still = staying();
+  const take = (h: Held, take: () => Promise<unknown>) => async () => {
     try {
       await take();
+      if (!still()) return;
       keep({ ...identity(h), orderId: "", ...(own && { back: "", replaces: 0 }) });
       if (location.pathname === "/book/contact") location.reload();
       else go("/book/contact", { replace: true });
@@ -175,7 +178,7 @@ export function gone(): Child {
   const again = async () => {
     busy.set(true);
     try {
-      await begin(p.branch, p.room, p.start, p.end);
+      if (!(await begin(p.branch, p.room, p.start, p.end))) return;
       if (location.pathname === "/book/contact") location.reload();
       else go("/book/contact", { replace: true });
     } catch (error) {
@@ -284,6 +287,7 @@ function form(held: Held, { over, check }: Guard): Child {
       return;
     }
     busy.set(true);
+    const still = staying();
     const contact = { name: name.value().trim(), mobile: mobile.value().trim(), email: email.value().trim() };
     try {
       const { legalVersion } = await getSite();
@@ -295,6 +299,7 @@ function form(held: Held, { over, check }: Guard): Child {
         contact.email,
         wishOf(purchase()!),
       );
+      if (!still()) return;
       if (keep({ ...contact, orderId })) go("/book/pay");
       else {
         busy.set(false);

@@ -3,7 +3,7 @@
 
 import { type Minute, parseMinute, parseStoredEnd } from "../booking/time";
 import { type Child, h } from "../core/dom";
-import { go } from "../core/router";
+import { go, staying } from "../core/router";
 import { tabStore } from "../core/storage";
 import { refundFields } from "./cancel";
 import { checkAll } from "./field";
@@ -33,8 +33,10 @@ export const endExchange = (): void => tabStore.remove(key);
 
 /** Leads to the choice of another room or time. Without a quote the list's values are used: the service decides anyway. */
 export async function beginExchange({ record }: Mine): Promise<void> {
+  const still = staying();
   const listed = { paid: record.amount, needsAccount: record.method === "가상계좌" };
   const { paid, needsAccount } = await quoteRefund(record.id).catch(() => listed);
+  if (!still()) return;
   const stay: Stay = { ...record, amount: paid, needsAccount };
   tabStore.set(key, JSON.stringify(stay));
   go(`/b/${record.branch}`);
@@ -80,12 +82,14 @@ export async function exchange(
   done: () => void,
 ): Promise<boolean> {
   if (account && !checkAll(account.fields)) return false;
+  const still = staying();
   const { moved } = await exchangeStay(stay.id, to.room, to.start, to.end, account?.read() ?? null);
   if (moved) {
     endExchange();
     done();
     return true;
   }
+  if (!still()) return true; // the hold expires by itself
   keep({ branch: stay.branch, ...to, orderId: "", back: "", replaces: stay.id, confirming: false });
   go("/book/contact");
   return true;

@@ -4,7 +4,7 @@ import { ApiError } from "../core/api";
 import { type Child, h } from "../core/dom";
 import { language } from "../core/language";
 import { resource } from "../core/resource";
-import { go, query } from "../core/router";
+import { go, query, staying } from "../core/router";
 import { signal } from "../core/signal";
 import { currentHold, holdChip } from "./contact";
 import { clock, sign, warning } from "./icons";
@@ -28,6 +28,7 @@ export function refused(code: string | null, message: string): Child {
   const problem = signal("");
   // The provider may have recorded the old order as failed, so another attempt needs another order.
   const again = async () => {
+    const still = staying();
     busy.set(true);
     problem.set("");
     try {
@@ -38,6 +39,7 @@ export function refused(code: string | null, message: string): Child {
       } else if (held && p?.name) {
         const { legalVersion } = await getSite();
         const { orderId } = await register(held.hold, legalVersion, p.name, p.mobile, p.email, wishOf(p));
+        if (!still()) return;
         keep({ orderId });
         go("/book/pay", { replace: true });
       } else go("/book/contact", { replace: true });

@@ -5,8 +5,9 @@ import { now, ticking } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
 import { submits } from "../core/form";
 import { countdown } from "../core/format";
-import { go, query } from "../core/router";
-import { computed, type Signal, signal } from "../core/signal";
+import { go, query, staying } from "../core/router";
+import { computed, effect, type Signal, signal } from "../core/signal";
+import { tabStore } from "../core/storage";
 import { checkAll, field } from "./field";
 import { emailField, mobileField } from "./person";
 import { actions, attempt, button, explain, heading, trouble } from "./screen";
@@ -22,8 +23,17 @@ interface Sent {
   at: number;
 }
 
+const key = "code";
+
+/** The code that was sent and may still be entered: reading the message may take the memory that the tab had. */
+function unused(): Sent | null {
+  const kept = JSON.parse(tabStore.get(key) ?? "null") as Sent | null;
+  return kept && kept.at + codeLife > now() ? kept : null;
+}
+
 export function loginPage(): Child {
-  const sent = signal<Sent | null>(null);
+  const sent = signal(unused());
+  effect(() => tabStore.set(key, JSON.stringify(sent())));
   return match(sent, (s) => (s ? codeForm(s, sent) : idForm(sent)));
 }
 
@@ -47,8 +57,8 @@ function idForm(sent: Signal<Sent | null>): Child {
     h(
       "div",
       { class: "tabs", role: "radiogroup", "aria-label": t("loginTitle") },
-      tab("mobile", t("byMobile")),
-      tab("email", t("byEmail")),
+      tab("mobile", t("methodMobile")),
+      tab("email", t("fieldEmailOnly")),
     ),
     match(type, (chosen) => idField(chosen, sent)),
   ];
@@ -85,9 +95,11 @@ function codeForm(s: Sent, sent: Signal<Sent | null>): Child {
   });
   const enter = async () => {
     if (!checkAll([code])) return;
+    const still = staying();
     await run(async () => {
       await login(s.type, s.id, code.value().trim());
-      go(nextAddress(), { replace: true });
+      tabStore.remove(key);
+      if (still()) go(nextAddress(), { replace: true });
     });
   };
   const resend = async () => {

@@ -6,7 +6,7 @@ import { ticking, whileSeen } from "../core/clock";
 import { type Child, each, h, when } from "../core/dom";
 import { countdown } from "../core/format";
 import { resource } from "../core/resource";
-import { go } from "../core/router";
+import { go, staying } from "../core/router";
 import type { Readable } from "../core/signal";
 import { receiptStatus } from "./cash-receipt";
 import { beginExchange } from "./exchange";
@@ -35,6 +35,7 @@ export interface Mine {
 
 /** The customer's reservations. Without a session, leads to the login. */
 export async function loadMine(): Promise<Mine[] | null> {
+  const still = staying();
   try {
     const [records, keys, branches] = await Promise.all([getMine(), getKeys(), getBranches()]);
     return records.map((record) => {
@@ -47,18 +48,20 @@ export async function loadMine(): Promise<Mine[] | null> {
     });
   } catch (error) {
     if (!(error instanceof ApiError && (error.status === 401 || error.status === 403))) throw error;
-    go(`/login?next=${encodeURIComponent(location.pathname)}`, { replace: true });
+    if (still()) go(`/login?next=${encodeURIComponent(location.pathname)}`, { replace: true });
     return null;
   }
 }
 
 const refetch = 10_000; // ms
+const slowRefetch = 300_000; // ms; staff may move or cancel a stay
 
 export function myPage(): Child {
   const mine = resource(loadMine);
   whileSeen(refetch, () => {
     if (mine.data()?.some((m) => m.record.status === "WAITING_FOR_DEPOSIT")) void mine.refresh();
   });
+  whileSeen(slowRefetch, () => void mine.refresh());
   return fetched(mine, (data) => (data.peek() ? screen(data as Readable<Mine[]>, () => void mine.refresh()) : null));
 }
 
@@ -77,13 +80,14 @@ function screen(mine: Readable<Mine[]>, refresh: () => void): Child {
       .filter(isOver)
       .sort((a, b) => startOf(b) - startOf(a));
   const leave = async () => {
+    const still = staying();
     await logout().catch(() => undefined);
     forgetRecent();
     finish();
-    go("/", { replace: true });
+    if (still()) go("/", { replace: true });
   };
   return [
-    heading(t("myTitle")),
+    heading(t("my")),
     when(
       () => upcoming().length === 0,
       () => [
@@ -152,8 +156,8 @@ function deposit(m: Mine): Child {
   return [
     h("p", { class: "wait" }, () => t("dueLeft", { time: countdown(due - time()) })),
     facts([
-      [t("labelBank"), r.virtualaccountBankName ? h("span", { lang: "ko" }, r.virtualaccountBankName) : ""],
-      [t("labelAccount"), r.virtualaccountAccountNumber ?? ""],
+      [t("fieldBank"), r.virtualaccountBankName ? h("span", { lang: "ko" }, r.virtualaccountBankName) : ""],
+      [t("fieldAccount"), r.virtualaccountAccountNumber ?? ""],
       [t("labelAmount"), won(r.amount)],
     ]),
   ];

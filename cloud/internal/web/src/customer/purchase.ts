@@ -3,6 +3,7 @@
 
 import { type Minute, parseMinute, parseStoredEnd } from "../booking/time";
 import type { Schemas } from "../core/interface";
+import { staying } from "../core/router";
 import { tabStore } from "../core/storage";
 import * as service from "./service";
 
@@ -56,11 +57,30 @@ export function finish(): void {
   tabStore.remove(key);
 }
 
-/** Holds the room for the purchase. */
-export async function begin(branch: string, room: string, start: Minute, end: Minute): Promise<void> {
+type Stay = Pick<Purchase, "branch" | "room" | "start" | "end">;
+
+let begun = 0; // holds that were asked for
+
+/**
+ * Holds the room for the purchase and returns true. If the customer has left the screen meanwhile, it releases the room, unless
+ * another one was chosen since, and returns false.
+ */
+export async function begin(branch: string, room: string, start: Minute, end: Minute): Promise<boolean> {
+  const still = staying();
+  const mine = ++begun;
   await service.hold(branch, room, start, end);
-  keep({ branch, room, start, end, orderId: "", back: "", replaces: 0, confirming: false });
+  const stay = { branch, room, start, end };
+  if (still()) keep({ ...stay, orderId: "", back: "", replaces: 0, confirming: false });
+  else if (mine === begun) void service.release((held) => holds(held, stay));
+  return still();
 }
+
+/** Whether a hold is that of a stay. A purchase of an extension may not know its branch. */
+const holds = (held: service.Hold, p: Stay): boolean =>
+  (!p.branch || held.branch === p.branch) &&
+  held.roomNo === p.room &&
+  parseMinute(held.startDateTime) === p.start &&
+  parseStoredEnd(held.endDateTime) === p.end;
 
 /** Whether this tab holds a room: one that was chosen, or more time of a stay. */
 export function buying(): boolean {
@@ -76,14 +96,7 @@ export async function giveUp(): Promise<void> {
   const p = purchase();
   if (!p || !buying() || p.confirming) return;
   keep({ branch: "", room: "", start: 0, end: 0, orderId: "", back: "", replaces: 0 });
-  await service.release(
-    (held) =>
-      !p.room || // an extension that was not shown yet
-      ((!p.branch || held.branch === p.branch) &&
-        held.roomNo === p.room &&
-        parseMinute(held.startDateTime) === p.start &&
-        parseStoredEnd(held.endDateTime) === p.end),
-  );
+  await service.release((held) => !p.room || holds(held, p)); // without a room: an extension that was not shown yet
 }
 
 /** Releases the room and forgets the contact. */

@@ -328,7 +328,7 @@ function waiting(found: Readable<Found>): Child {
     ),
     facts([
       [t("labelAmount"), h("b", null, won(r.virtualaccountAmount ?? r.amount ?? 0))],
-      [t("labelHolder"), r.virtualaccountCustomerName ?? ""],
+      [t("fieldHolder"), r.virtualaccountCustomerName ?? ""],
       [t("labelDue"), r.virtualaccountDueDate ? dueText(r.virtualaccountDueDate) : ""],
     ]),
     note(t("exact"), "warn"),

@@ -84,7 +84,7 @@ function screen(
     if (choice()) untracked(() => lost.set(""));
   });
   if (query().get("taken")) {
-    lost.set(t("taken"));
+    lost.set(t("stale"));
     history.replaceState(null, "", location.pathname); // shown once
   }
   return [

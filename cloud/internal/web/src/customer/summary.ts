@@ -5,7 +5,7 @@ import { clockOf, day, inZone, type Minute, parseDate } from "../booking/time";
 import { ApiError } from "../core/api";
 import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
-import { go } from "../core/router";
+import { go, staying } from "../core/router";
 import { signal } from "../core/signal";
 import { exchange, exchangeAccount, exchanged, exchangeNote, exchangePrice, exchanging } from "./exchange";
 import { question, sign } from "./icons";
@@ -67,6 +67,7 @@ function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: stri
   const busy = signal(false);
   const problem = signal("");
   const reserve = async () => {
+    const still = staying();
     busy.set(true);
     problem.set("");
     try {
@@ -74,10 +75,10 @@ function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: stri
         if (!(await exchange(stay, o, account, moved))) busy.set(false);
         return;
       }
-      await begin(o.branch.branch, o.room, o.start, o.end);
-      go("/book/contact");
+      if (await begin(o.branch.branch, o.room, o.start, o.end)) go("/book/contact");
     } catch (error) {
       busy.set(false);
+      if (!still()) return;
       if (error instanceof ApiError && error.status === 409) go(`${rooms}?taken=1`, { replace: true });
       else problem.set(explain(error));
     }

@@ -132,7 +132,6 @@ export const en: Texts = {
   running: "It is {time} now: you get {left}.",
   unlockNote: "The key link opens the doors from 2 minutes before the start.",
   holdAndPay: "Book and pay",
-  taken: "Someone else was faster. Please pick another time.",
   invalidChoice: "This time cannot be booked",
   pickAgain: "Pick another time",
 
@@ -235,9 +234,6 @@ export const en: Texts = {
   waitTitle: "Transfer the amount to confirm",
   waitText: "This page updates as soon as your transfer arrives.",
   waitElsewhere: "We send you the key link as soon as your transfer arrives.",
-  labelBank: "Bank",
-  labelAccount: "Account",
-  labelHolder: "Account holder",
   labelAmount: "Amount",
   labelDue: "Due",
   exact: "Only the exact amount is accepted.",
@@ -255,8 +251,6 @@ export const en: Texts = {
 
   loginTitle: "Let us find your bookings",
   loginText: "We send a code to the mobile number or e-mail address you booked with.",
-  byMobile: "Mobile",
-  byEmail: "E-mail",
   fieldEmailOnly: "E-mail",
   sendCode: "Send me a code",
   codeTitle: "Enter the code",
@@ -273,7 +267,6 @@ export const en: Texts = {
   noHistory: "There is no booking with this. Please check what you entered.",
   needCode: "Please enter the 6 digits.",
 
-  myTitle: "My bookings",
   myEmpty: "You have no bookings yet.",
   myNoneUpcoming: "You have no upcoming bookings.",
   myUpcoming: "Upcoming",

@@ -129,7 +129,6 @@ export const ko = {
   running: "지금 {time} · 실제로 쓸 수 있는 시간은 {left}이에요.",
   unlockNote: "시작 2분 전부터 열쇠 링크로 문을 열 수 있어요.",
   holdAndPay: "예약하고 결제하기",
-  taken: "방금 다른 분이 먼저 예약했어요. 다른 시간을 골라 주세요.",
   invalidChoice: "고르신 시간을 예약할 수 없어요",
   pickAgain: "시간 다시 고르기",
 
@@ -232,9 +231,6 @@ export const ko = {
   waitTitle: "입금하면 예약이 확정돼요",
   waitText: "입금이 확인되면 이 화면이 바로 바뀌어요.",
   waitElsewhere: "입금이 확인되면 열쇠 링크를 보내 드려요.",
-  labelBank: "은행",
-  labelAccount: "계좌번호",
-  labelHolder: "예금주",
   labelAmount: "입금 금액",
   labelDue: "입금 기한",
   exact: "금액이 다르면 입금되지 않아요.",
@@ -251,8 +247,6 @@ export const ko = {
 
   loginTitle: "예약을 확인해 볼게요",
   loginText: "예약할 때 적으신 휴대폰 번호나 이메일로 인증번호를 보내 드려요.",
-  byMobile: "휴대폰",
-  byEmail: "이메일",
   fieldEmailOnly: "이메일",
   sendCode: "인증번호 받기",
   codeTitle: "인증번호를 적어 주세요",
@@ -269,7 +263,6 @@ export const ko = {
   noHistory: "예약 내역이 없는 번호예요. 적으신 내용을 확인해 주세요.",
   needCode: "6자리 숫자를 적어 주세요.",
 
-  myTitle: "내 예약",
   myEmpty: "아직 예약이 없어요.",
   myNoneUpcoming: "다가오는 예약이 없어요.",
   myUpcoming: "다가오는 예약",
