@@ -199,6 +199,13 @@ export function refundFields() {
   return {
     fields: [bank, number, holder],
     read,
-    view: h("section", { class: "refund" }, h("h2", null, t("refundTo")), bank.view, number.view, holder.view),
+    view: h(
+      "section",
+      { class: "refund" },
+      h("h2", null, t("refundTo")),
+      fetched(banks, () => bank.view),
+      number.view,
+      holder.view,
+    ),
   };
 }

@@ -1,9 +1,11 @@
 // The choice of a day: the next days as chips, all others in a calendar month.
 
 import { dateOf, day, inZone, type Minute, parseDate, weekday } from "../booking/time";
+import { ticking } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
 import { query } from "../core/router";
+import { computed } from "../core/signal";
 import { exchangeNote } from "./exchange";
 import { missing } from "./missing";
 import { giveUp } from "./purchase";
@@ -27,8 +29,13 @@ export function datePage({ branch = "" }: Record<string, string>): Child {
 
 function screen(b: Branch): Child {
   seller.set(b.seller);
-  const today = parseDate(dateOf(inZone(b.timeZone)));
-  const last = lastDay(b, today);
+  const time = ticking();
+  const days = computed(() => parseDate(dateOf(inZone(b.timeZone, time()))));
+  // The page may stay open past midnight.
+  return match(days, (today) => choice(b, today, lastDay(b, today)));
+}
+
+function choice(b: Branch, today: Minute, last: Minute): Child {
   const month = () => validMonth(query().get("month"), today, last);
   return [
     exchangeNote(b.branch),

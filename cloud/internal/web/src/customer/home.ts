@@ -1,7 +1,8 @@
 // The branches and their current availability.
 
 import { clockOf, dateOf, inZone, parseMinute } from "../booking/time";
-import { type Child, h, when } from "../core/dom";
+import { whileSeen } from "../core/clock";
+import { type Child, each, h, when } from "../core/dom";
 import { clicks, submits } from "../core/form";
 import { resource } from "../core/resource";
 import { go, query } from "../core/router";
@@ -10,11 +11,12 @@ import { calendar, chevron, key, payment } from "./icons";
 import { lastBranch } from "./last-branch";
 import { giveUp } from "./purchase";
 import { recent } from "./recent";
-import { button, fetched, heading, trouble } from "./screen";
+import { button, explain, fetched, heading, trouble } from "./screen";
 import { type BranchNow, type BranchSearch, branchName, getBranchesNow } from "./service";
 import { thumbnail } from "./showcase";
 import { t } from "./text";
 
+const refetch = 60_000; // ms
 const many = 8; // branches above which there is a search; home.go has the same
 
 // A guest may have begun to type before the scripts ran.
@@ -34,6 +36,7 @@ export function home(): Child {
     more.set([]);
   });
   const busy = signal(false);
+  const problem = signal("");
   const loadMore = async () => {
     if (busy.peek()) return;
     busy.set(true);
@@ -43,10 +46,21 @@ export function home(): Child {
         more.set([...more.peek(), ...page.branches]);
         next.set(page.next);
       });
+      problem.set("");
+    } catch (error) {
+      problem.set(explain(error));
     } finally {
       busy.set(false);
     }
   };
+  const list = () => {
+    const found = [...(first.data()?.branches ?? []), ...more()];
+    return search.near ? found : lastFirst(found);
+  };
+  // A page that was left open shows when rooms are free now. More branches that the guest has asked for stay.
+  whileSeen(refetch, () => {
+    if (more.peek().length === 0) void first.refresh();
+  });
   const find = (wanted: BranchSearch) => {
     search = wanted;
     go(`/${addressOf(search)}`, { replace: true });
@@ -64,16 +78,21 @@ export function home(): Child {
       : null,
     fetched(first, (data) => [
       data.peek().next || data.peek().branches.length > many || search.q ? searchForm(() => search, find) : null,
-      () => {
-        const list = [...data().branches, ...more()];
-        if (list.length === 0) return h("p", { class: "dim" }, t(search.q ? "noMatch" : "noBranches"));
-        return h(
-          "ul",
-          { class: "cards" },
-          (search.near ? list : lastFirst(list)).map((b, i) => h("li", null, card(b, i))),
-        );
-      },
-      when(next, () =>
+      when(
+        () => list().length > 0,
+        () =>
+          h(
+            "ul",
+            { class: "cards" },
+            each(
+              list,
+              (b) => JSON.stringify(b),
+              (b) => h("li", null, card(b.peek(), list().indexOf(b.peek()))),
+            ),
+          ),
+        () => h("p", { class: "dim" }, t(search.q ? "noMatch" : "noBranches")),
+      ),
+      when(next, () => [
         h(
           "a",
           {
@@ -84,7 +103,8 @@ export function home(): Child {
           },
           t("moreBranches"),
         ),
-      ),
+        trouble(problem),
+      ]),
     ]),
     when(() => first().is !== "loading", steps), // not before the branches above it, which would push it down
   ];
