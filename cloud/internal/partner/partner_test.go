@@ -478,3 +478,31 @@ func TestEnteredByHand(t *testing.T) {
 	must(t, reply, err)
 	s.blocks(t)
 }
+
+// The bookings of a partner that reports them itself are not entered by hand: its next calendar, which has other ids, would cancel them, and its
+// events would count as outdated. Its other rooms are.
+func TestConnectedPartnerIsNotEnteredByHand(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.calendar(t, 1, "t") // of spacecloud
+	at := s.start(3)
+	if status, answer := s.event(t, map[string]any{"type": "booking.created", "externalId": "A", "listingId": "gangnam-4", "seq": 1, "start": at, "end": at.Add(time.Hour)}); status != 200 {
+		t.Fatalf("event: %d %v", status, answer)
+	}
+	var gateway string
+	if err := s.DB.Pool.QueryRow(s.ctx, `select min(partner) from channel_listing where channel = $1`, "gateway").Scan(&gateway); err != nil {
+		t.Fatal(err)
+	}
+	admin := s.admin(t)
+	for _, c := range []struct {
+		partner, room string
+		status        int
+	}{{"spacecloud", "1", 400}, {"spacecloud", "2", 200}, {gateway, "3", 400}} {
+		reply, err := admin.Post(s.ctx, "/v2/admin/branches/gangnam/partner-bookings", map[string]any{
+			"partner": c.partner, "externalId": "N-" + c.room, "roomNo": c.room, "startDateTime": moneytest.Wire(at), "endDateTime": moneytest.Wire(at.Add(time.Hour)),
+		})
+		if err != nil || reply.HTTP != c.status || c.status == 400 && !strings.Contains(reply.Raw, "(partner)") {
+			t.Errorf("%s, room %s: %d %s (%v), want %d", c.partner, c.room, reply.HTTP, reply.Raw, err, c.status)
+		}
+	}
+}

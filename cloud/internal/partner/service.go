@@ -161,9 +161,10 @@ type Entry struct {
 }
 
 // Enter imports a booking that staff copied from a partner (the manual channel). The partner is not notified of our
-// reservations; staff have to do it.
+// reservations; staff have to do it. A partner that reports its bookings of the room itself is rejected: the next calendar, which lacks the
+// id, would cancel the stay, and later events of the partner would count as outdated.
 //
-// Errors: postgres.ErrNoListing (no such room), reserve.ErrPartnerConflict.
+// Errors: postgres.ErrNoListing (no such room), reserve.ErrPartnerConflict, [booking.InvalidError].
 func (s *Service) Enter(ctx context.Context, e Entry) (booking.ReservationID, error) {
 	wrap := func(err error) error {
 		return fmt.Errorf("enter booking %q of partner %s in room %d of %s: %w", e.ExternalID, e.Partner, e.Room, e.Branch, err)
@@ -174,6 +175,9 @@ func (s *Service) Enter(ctx context.Context, e Entry) (booking.ReservationID, er
 	listing, err := postgres.ListingOf(ctx, s.DB.Pool, e.Partner, e.Branch+"-"+strconv.Itoa(e.Room))
 	if err != nil {
 		return 0, wrap(err)
+	}
+	if s.Gateway != nil && listing.Channel == s.Gateway.Name() || listing.HasAddress() {
+		return 0, wrap(&booking.InvalidError{Field: "partner", Problem: "the partner reports its bookings of the room itself"})
 	}
 	id, err := s.Reserve.TakePartnerBooking(ctx, reserve.PartnerBooking{Listing: listing, Booking: channel.Booking{
 		ExternalID: e.ExternalID, Start: e.Start, End: e.End, Name: e.Name, Phone: e.Mobile,

@@ -17,6 +17,9 @@ type Feed struct {
 	FeedText   string // written by a program of the last release; FeedSealed takes precedence
 }
 
+// HasAddress reports whether there is an address.
+func (f Feed) HasAddress() bool { return f.FeedSealed != nil || f.FeedText != "" }
+
 // URL returns the address, or an empty text if there is none. open decrypts a sealed value, as seal.Keyring.Open does.
 func (f Feed) URL(open func(purpose string, sealed []byte) ([]byte, error)) (string, error) {
 	if f.FeedSealed == nil {
