@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -293,5 +294,46 @@ func TestLookUpDuringCancellationAfterPart(t *testing.T) {
 	s.await(t, order.OrderID, "CANCELED")
 	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'status'`, order.OrderID); n != 0 {
 		t.Error("a known part is listed as a discrepancy")
+	}
+}
+
+// lateLookup is a payment provider whose first look-up is sent after release.
+type lateLookup struct {
+	reserve.Payments
+	asked, release chan struct{}
+	once           sync.Once
+}
+
+func (l *lateLookup) PaymentByOrder(ctx context.Context, keys toss.KeySet, orderID string) (toss.Payment, error) {
+	l.once.Do(func() {
+		close(l.asked)
+		<-l.release
+	})
+	return l.Payments.PaymentByOrder(ctx, keys, orderID)
+}
+
+// TestLookUpBeforeAnswerOfCancellation: a look-up shows the refund of a cancellation, which keeps a part by the policy, before the service
+// has its answer. Nothing is listed for an administrator.
+func TestLookUpBeforeAnswerOfCancellation(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore":30,"percent":67}]`)
+	b, order, id := s.paid(t, sandbox.MethodCard)
+	replica := s.Replica(t)
+	late := &lateLookup{Payments: replica.Payments, asked: make(chan struct{}), release: make(chan struct{})}
+	replica.Payments = late
+	done := make(chan error, 1)
+	go func() { done <- replica.Settle(s.ctx, booking.ReservationID(id)) }()
+	<-late.asked
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultDropAfterCommit})
+	s.answer(t, b, "/payment/cancel", cancelBody(id), 503, "PaymentPendingException")
+	s.wantState(t, order.OrderID, "CANCELING")
+	close(late.release)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, order.OrderID, "CANCELED")
+	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'status'`, order.OrderID); n != 0 {
+		t.Error("the refund of the cancellation is listed as a discrepancy")
 	}
 }

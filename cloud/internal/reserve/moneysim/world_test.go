@@ -263,6 +263,10 @@ func (w *world) changed(r *row, what string) {
 		if r.State == booking.Done && (!time.Now().Before(r.LastUnlock()) || r.order.Abandoned()) {
 			w.violation("A1: %s is confirmed for a stay that is over or that its guest has left", r.OrderID)
 		}
+	case rule.NeedsReview:
+		if w.by[r.OrderID] == 0 {
+			w.violation("C4: %s needs a review, and no person has changed it at the provider", r.OrderID)
+		}
 	}
 	if what != "stay" && what != "wait on" && what != "open" {
 		w.note("%s: %s, %s", r.OrderID, what, r.State)

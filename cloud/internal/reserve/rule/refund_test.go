@@ -119,7 +119,8 @@ func TestPartOfACancellation(t *testing.T) {
 		{"nothing was returned", booking.Canceling, part, true, 12000, rule.Stay},
 		{"a part instead of the whole", booking.Canceling, whole, true, 9000, rule.NeedsReview},
 		{"another process has ended the refund", booking.Canceling, nil, true, 9000, rule.NeedsReview},
-		{"found by a look-up", booking.Canceling, part, false, 9000, rule.NeedsReview},
+		{"found by a look-up", booking.Canceling, part, false, 9000, rule.Stay},
+		{"another part, found by a look-up", booking.Canceling, part, false, 9001, rule.NeedsReview},
 		{"the rest, returned", booking.Canceled, part, true, 9000, rule.Follow},
 		{"the rest, found by a look-up", booking.Canceled, part, false, 9000, rule.Stay},
 	} {

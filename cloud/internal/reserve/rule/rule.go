@@ -130,8 +130,8 @@ func (s Snapshot) After(a Answer, now time.Time) Step {
 		return s.partial(p)
 	case p.Status == toss.StatusPartialCanceled && state != booking.Canceling:
 		return s.captured(p, now) // a part was returned before the capture was known here
-	case p.Status == toss.StatusPartialCanceled && s.Payment.Returned > 0 && p.TotalAmount-p.BalanceAmount == s.Payment.Returned:
-		return Stay // as before: only refunds that keep the stay were made
+	case p.Status == toss.StatusPartialCanceled && s.explained(p, a.Returned):
+		return Stay
 	case p.Status == toss.StatusWaitingForDeposit:
 		return s.awaited(now)
 	case Unconfirmed(p.Status):
@@ -417,6 +417,17 @@ func (s Snapshot) keptRefund(a Answer) Step {
 		return Returned
 	}
 	return Stay
+}
+
+// explained reports whether earlier refunds that kept the stay explain what was returned of a payment that is being canceled, or together
+// with them, in a look-up, the refund in progress: its own answer decides.
+func (s Snapshot) explained(p toss.Payment, reply bool) bool {
+	since := p.TotalAmount - p.BalanceAmount - s.Payment.Returned
+	if since == 0 {
+		return s.Payment.Returned > 0
+	}
+	f := s.Refund
+	return !reply && f != nil && f.Part && f.State == money.RefundRequested && since == f.Amount
 }
 
 // partReturned reports whether the provider's answer to the refund of a part shows a refund. An answer that does not is no
