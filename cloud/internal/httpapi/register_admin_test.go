@@ -37,6 +37,9 @@ func TestRegistration(t *testing.T) {
 	mailed := reserve(6, map[string]any{"email": "guest@example.com", "notify": true})
 	awaitMessage(t, s, "01055556666", func(m sandbox.Message) bool { return m.Variables["doorlockKey"] == key })
 	awaitMessage(t, s, "guest@example.com", func(m sandbox.Message) bool { return m.Variables["doorlockKey"] == mailed })
+	if n := only(t, s, `select count(*)::text from message where reservation_id = $1::bigint`, live(t, s, 4)); n != "0" {
+		t.Errorf("%s messages to no contact, want 0: each one would fail and raise an alert", n)
+	}
 	if messages := s.Sandbox.Messages("01055556666"); len(messages) != 1 {
 		t.Errorf("%d messages for one that was wanted", len(messages))
 	}

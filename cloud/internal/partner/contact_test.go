@@ -58,3 +58,29 @@ func TestPartnerCorrectsThePhoneNumber(t *testing.T) {
 		t.Errorf("%d keys are valid", n)
 	}
 }
+
+// Of a booking without a phone number, only messages that carry the key are recorded: their failure has staff give the key by
+// another way. A message about the cancellation has no receiver, so it is not recorded.
+func TestPartnerBookingWithoutContact(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	at := s.start(3)
+	var id any
+	for seq, kind := range []string{"created", "cancelled"} {
+		status, answer := s.event(t, map[string]any{
+			"type": "booking." + kind, "externalId": "A", "listingId": "gangnam-1", "seq": seq + 1,
+			"start": at, "end": at.Add(time.Hour), "customer": map[string]string{"name": "박손님"},
+		})
+		if status != 200 {
+			t.Fatalf("%s: %d %v", kind, status, answer)
+		}
+		if seq == 0 {
+			id = answer["reservationId"]
+		}
+	}
+	var state, templates string
+	err := s.DB.Pool.QueryRow(s.ctx, `select state, (select string_agg(template, ' ' order by id) from message where reservation_id = r.id) from reservation r where id = $1`, id).Scan(&state, &templates)
+	if err != nil || state != "CANCELED" || templates != "reservation-confirmed" {
+		t.Errorf("%s with the messages %q, want CANCELED and the confirmation only (%v)", state, templates, err)
+	}
+}

@@ -14,8 +14,12 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 )
 
-// notifyGuest enqueues a message about r in the transaction that changes r.
+// notifyGuest enqueues a message about r in the transaction that changes r. If r has no contact, it enqueues only messages that carry
+// the key, whose failure raises the alert key-undelivered.
 func (c *change) notifyGuest(r booking.Reservation, template notify.Template, more map[string]string) error {
+	if r.Mobile == "" && r.Email == "" && !slices.Contains(notify.KeyTemplates(), string(template)) {
+		return nil
+	}
 	branch, err := postgres.BranchOf(c.ctx, c.tx, r.Branch)
 	if err != nil {
 		return err

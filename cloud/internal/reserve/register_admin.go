@@ -44,7 +44,7 @@ func (s *Service) RegisterWithoutPayment(ctx context.Context, token Token, reg R
 		if err := c.issuePass(); err != nil {
 			return err
 		}
-		if reg.Notify {
+		if reg.Notify && (reg.Mobile != "" || reg.Email != "") {
 			if err := c.notifyConfirmed(r, notify.ReservationConfirmed); err != nil {
 				return err
 			}
