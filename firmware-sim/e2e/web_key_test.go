@@ -273,6 +273,8 @@ func TestWebKeyPage(t *testing.T) {
 		if value[bool](p, `document.querySelector("#guests").checkVisibility()`) {
 			t.Error("the page offers companion links after the end")
 		}
+		p.press("다시 예약하기")
+		p.at("/b/gangnam")
 	})
 
 	story("unknown", func(t *testing.T, p *page) {

@@ -11,7 +11,7 @@ import (
 // keyTexts holds the texts of the key page. %s is replaced by keyView, {door} by the name of the pressed door.
 type keyTexts struct {
 	Brand, OtherLang, OtherName                             string
-	OpensAt, OpenNow, Leaving, Over, Window, Share          string
+	OpensAt, OpenNow, Leaving, Over, Window, Share, Again   string
 	Guests, GuestsHelp, GuestName, GuestAdd                 string
 	GuestShare, GuestRevoke, GuestCopied, GuestKey          string
 	GuestSure, GuestKeep                                    string
@@ -99,7 +99,7 @@ var keyKorean = keyTexts{
 	Codes:       "일회용 번호로 열기", CodesHelp: "어느 문의 번호를 받을까요? 키패드에 번호와 # 을 누르거나, 스캐너에 QR 코드를 보여 주세요.",
 	CodeLeft: "{door} 번호예요. {s}초 안에 한 번 쓸 수 있어요.",
 	Arrival:  "들어오는 길",
-	Call:     "전화하기", Map: "찾아오는 길", Calendar: "캘린더에 추가",
+	Call:     "전화하기", Map: "찾아오는 길", Calendar: "캘린더에 추가", Again: "다시 예약하기",
 	Unknown: "쓸 수 없는 열쇠예요", UnknownHelp: "예약이 취소되었거나 변경되었을 수 있어요. 주소가 잘리지 않았는지도 확인해 주세요.",
 	Reservations: "내 예약 확인하기",
 	panels: map[string]panelText{
@@ -151,7 +151,7 @@ var keyEnglish = keyTexts{
 	Codes:       "Open with a one-time code", CodesHelp: "For which door? Enter the digits and # on the keypad, or show the QR code to the scanner.",
 	CodeLeft: "A code for {door}. It works once, within {s} seconds.",
 	Arrival:  "How to get in",
-	Call:     "Call us", Map: "Directions", Calendar: "Add to calendar",
+	Call:     "Call us", Map: "Directions", Calendar: "Add to calendar", Again: "Book again",
 	Unknown: "This key does not work", UnknownHelp: "The reservation may have been cancelled or changed. Check that the address is complete.",
 	Reservations: "My reservations",
 	panels: map[string]panelText{

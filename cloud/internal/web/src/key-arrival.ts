@@ -7,7 +7,7 @@ import { get } from "./key-call";
 export async function connectArrival(main: HTMLElement): Promise<void> {
   const { steps } = await get<Schemas["Arrival"]>(`branches/${main.dataset.branch!}/arrival`);
   const part = main.querySelector<HTMLElement>("#arrival")!;
-  const language = document.documentElement.lang === "en" ? "en" : "ko";
+  const language = document.documentElement.lang as "ko" | "en";
   part.querySelector("ol")!.append(
     ...steps.map(({ text, sources }) => {
       const step = document.createElement("li");

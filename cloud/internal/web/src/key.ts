@@ -36,7 +36,7 @@ const refreshInterval = 20_000;
 
 const main = document.getElementById("key")!;
 const form = main.querySelector("form")!;
-const buttons = Array.from(form.querySelectorAll("button"));
+const buttons = form.querySelectorAll("button");
 const key = location.pathname.split("/")[2]!;
 const doors = "/api/door/v2/unlock";
 
@@ -73,7 +73,7 @@ function spell(digits: Element, pin: string): void {
     digit.textContent = d;
     digit.setAttribute("aria-hidden", "true");
   }
-  digits.setAttribute("aria-label", Array.from(pin).join(" "));
+  digits.setAttribute("aria-label", [...pin].join(" "));
 }
 
 /** Shows the PIN of the reservation, from 30 minutes before the start. The stored page shows it without a network. */
