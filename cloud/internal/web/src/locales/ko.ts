@@ -159,7 +159,7 @@ export const ko = {
   needConsent: "필수 약관에 동의해 주세요.",
   consentAll: "모두 동의해요",
   consentTerms: "[필수] 이용약관과 취소⁠·⁠환불 규정",
-  consentPrivacy: "[필수] 개인정보 수집·이용",
+  consentPrivacy: "[필수] 개인정보 수집⁠·⁠이용",
   consentAge: "[필수] 만 14세 이상이에요",
   consentText:
     "수집 항목: 이름, 휴대폰 번호, 이메일(선택) · 목적: 예약과 결제, 열쇠 전달, 고객 응대 · 보유 기간: 이용 후 5년(전자상거래법) · 동의하지 않을 수 있으나 예약이 되지 않아요.",
@@ -334,8 +334,8 @@ export const ko = {
   fieldMessage: "문의 내용",
   needRegion: "희망 지역을 적어 주세요.",
   needMessage: "문의 내용을 적어 주세요.",
-  needInquiryConsent: "개인정보 수집·이용에 동의해 주세요.",
-  inquiryConsent: "[필수] 개인정보 수집·이용에 동의해요",
+  needInquiryConsent: "개인정보 수집⁠·⁠이용에 동의해 주세요.",
+  inquiryConsent: "[필수] 개인정보 수집⁠·⁠이용에 동의해요",
   inquiryConsentText:
     "수집 항목: 이름, 휴대폰 번호, 이메일, 희망 지역 · 목적: 창업 상담 · 동의하지 않을 수 있으나 상담을 신청할 수 없어요.",
   sendInquiry: "문의 보내기",
