@@ -51,6 +51,7 @@ type ProviderState struct {
 // ProviderBalance is what our records say the provider holds for an order.
 type ProviderBalance struct {
 	Reservation booking.ReservationID
+	KeySet      string // the keys that took the payment
 	Won         int
 	Open        bool // the outcome at the provider is open, so the balance may change at any moment
 }

@@ -43,7 +43,7 @@ func SettleDiscrepancy(ctx context.Context, q Querier, orderID, kind, resolution
 // were paid since a time.
 func ProviderBalances(ctx context.Context, q Querier, orders []string, since time.Time) (map[string]money.ProviderBalance, error) {
 	rows, err := q.Query(ctx, `
-		select r.order_id, r.id,
+		select r.order_id, r.id, p.key_set,
 		       case when r.paid_at is not null and r.state in ('DONE', 'CANCELING')
 		            then r.amount - case when p.provider_status in ('DONE', 'PARTIAL_CANCELED', 'CANCELED') then coalesce(p.total_amount - p.balance_amount, 0) else 0 end
 		            when p.settled_outside > 0 or p.retained > 0 then coalesce(p.balance_amount, 0) else 0 end,
@@ -59,7 +59,7 @@ func ProviderBalances(ctx context.Context, q Querier, orders []string, since tim
 		order string
 		h     money.ProviderBalance
 	)
-	_, err = pgx.ForEachRow(rows, []any{&order, &h.Reservation, &h.Won, &h.Open}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&order, &h.Reservation, &h.KeySet, &h.Won, &h.Open}, func() error {
 		held[order] = h
 		return nil
 	})

@@ -1,11 +1,17 @@
 package reserve_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
@@ -65,18 +71,80 @@ func TestPaymentKeepsItsEntity(t *testing.T) {
 	}
 }
 
+// endEntity adds a legal entity whose keys the provider does not accept any more.
+func (s *shop) endEntity(t *testing.T) {
+	t.Helper()
+	s.exec(t, `insert into legal_entity (code, facts, client_key, widget_key, api_key, updated_at)
+		select 'busan', facts, 'test_gck_ended', '\x00', '\x00', updated_at from legal_entity where code = $1`, seoul)
+}
+
 // TestSettlementWithoutOneEntity: an entity whose keys the provider does not accept any more leaves the settlement incomplete, and the fees of the
 // other entities in it.
 func TestSettlementWithoutOneEntity(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	s.paid(t, sandbox.MethodCard) // of the entity seoul
-	s.exec(t, `insert into legal_entity (code, facts, client_key, widget_key, api_key, updated_at)
-		select 'busan', facts, 'test_gck_ended', '\x00', '\x00', updated_at from legal_entity where code = $1`, "seoul")
+	s.endEntity(t)
 	today := s.Clock.Now().UTC().Add(9 * time.Hour).Truncate(24 * time.Hour) // of Korea
 	rows, complete, err := s.Replica(t).Settlement(s.ctx, []string{"gangnam"}, today)
 	if err != nil || complete || len(rows) != 1 || rows[0].Entity != "seoul" || rows[0].Fee == 0 {
 		t.Errorf("settlement %+v: complete %v, %v; want the fees of seoul in an incomplete one", rows, complete, err)
+	}
+}
+
+// TestReconciliationWithoutOneEntity: an entity whose keys the provider does not accept any more keeps the payments of the others neither from
+// being compared nor from being rebuilt. Its own ones are not taken for missing.
+func TestReconciliationWithoutOneEntity(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, ended, endedID := s.paid(t, sandbox.MethodCard)
+	_, canceled, _ := s.paid(t, sandbox.MethodCard)
+	_, lost, _ := s.bought(t, sandbox.MethodVirtualAccount)
+	lostID := s.wantState(t, lost.OrderID, "WAITING_FOR_DEPOSIT")
+	s.endEntity(t)
+	s.exec(t, `update payment set key_set = 'widget:busan' where reservation_id = $1`, endedID)
+	s.exec(t, `update reservation set state = 'EXPIRED', order_id = null where id = $1`, lostID)
+	s.exec(t, `delete from orders where order_id = $1`, lost.OrderID)
+	s.exec(t, `update payment set payment_key = null, closed_at = now(), check_at = 'infinity' where reservation_id = $1`, lostID)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCallback, Kind: sandbox.FaultError, Times: -1})
+	if _, err := s.Sandbox.Deposit(lost.OrderID); err != nil {
+		t.Fatal(err)
+	}
+	s.dashboard(t, canceled, 0, nil)
+
+	replica := s.Replica(t)
+	_, before, err := postgres.LastReconciliation(s.ctx, s.DB.Pool, reserve.Full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := replica.Reconcile(s.ctx, reserve.Full, reserve.ReconcileSpan)
+	if !errors.Is(err, reserve.ErrBooksUnavailable) {
+		t.Errorf("got %v, want ErrBooksUnavailable", err)
+	}
+	s.await(t, canceled.OrderID, "CANCELED")
+	for _, d := range report.Discrepancies {
+		if d.OrderID == ended.OrderID {
+			t.Errorf("an order of the entity that does not answer is listed: %+v", d)
+		}
+	}
+	if _, completed, err := postgres.LastReconciliation(s.ctx, s.DB.Pool, reserve.Full); err != nil || !completed.Equal(before) {
+		t.Errorf("the comparison is complete (%v)", err)
+	}
+
+	if err := s.DB.InTx(s.ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error { return postgres.BeginRebuild(ctx, tx) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := replica.Rebuild(s.ctx, reserve.ReconcileSpan); !errors.Is(err, reserve.ErrBooksUnavailable) {
+		t.Errorf("the rebuild: got %v, want ErrBooksUnavailable", err)
+	}
+	s.await(t, lost.OrderID, "DONE")
+	if open, err := postgres.RebuildOpen(s.ctx, s.DB.Pool); err != nil || !open {
+		t.Errorf("the rebuild has ended without the orders of one entity (%v)", err)
+	}
+	s.exec(t, `update payment set key_set = $1 where reservation_id = $2`, widget, endedID)
+	s.exec(t, `delete from legal_entity where code = $1`, "busan")
+	if _, err := replica.Rebuild(s.ctx, reserve.ReconcileSpan); err != nil {
+		t.Error(err)
 	}
 }
 

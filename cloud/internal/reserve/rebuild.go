@@ -39,16 +39,16 @@ func (r Rebuilt) Err() error {
 // Rebuild brings the database up to the provider's books after a backup was restored. Changes of known orders are
 // applied first, so that the times of reservations that were canceled meanwhile are free. Each order that the database lacks
 // becomes a reservation again, with a new key, from what its order id contains; if its time is taken or over, the payment is
-// refunded. The guest is notified either way. The rebuild ends when every order has been decided; until then no time can be
-// taken.
+// refunded. The guest is notified either way. The rebuild ends when every order of every legal entity has been decided; until then no
+// time can be taken.
 func (s *Service) Rebuild(ctx context.Context, span time.Duration) (Rebuilt, error) {
 	result := Rebuilt{Failed: map[string]error{}}
 	now := s.now()
-	theirs, err := s.transactions(ctx, now.Add(-span), now)
+	theirs, unread, err := s.transactions(ctx, now.Add(-span), now)
 	if err != nil {
 		return result, err
 	}
-	if err := s.reconcileKnown(ctx, span); err != nil {
+	if err := s.reconcileKnown(ctx, span); err != nil && !errors.Is(err, ErrBooksUnavailable) {
 		return result, err
 	}
 	known, err := postgres.ProviderBalances(ctx, s.DB.Pool, slices.Collect(maps.Keys(theirs)), now)
@@ -75,7 +75,7 @@ func (s *Service) Rebuild(ctx context.Context, span time.Duration) (Rebuilt, err
 			result.Failed[order] = err
 		}
 	}
-	if err := result.Err(); err != nil {
+	if err := errors.Join(result.Err(), unavailable(unread)); err != nil {
 		return result, err
 	}
 	if err := s.reconcileKnown(ctx, span); err != nil { // closes the discrepancies of the orders that are rebuilt
@@ -98,7 +98,7 @@ func (s *Service) RebuildDue(ctx context.Context) (bool, error) {
 // reconcileKnown compares all orders. Orders that cannot be compared are listed; they keep their times and block nothing.
 func (s *Service) reconcileKnown(ctx context.Context, span time.Duration) error {
 	report, err := s.Reconcile(ctx, Full, span)
-	if err != nil && report.Err() != nil {
+	if err != nil && report.Err() != nil && !errors.Is(err, ErrBooksUnavailable) {
 		s.Log.WarnContext(ctx, "rebuild: the comparison is incomplete", "error", err)
 		return nil //nolint:nilerr // the orders that failed are in the report
 	}

@@ -65,7 +65,7 @@ func (r Report) Err() error {
 	return fmt.Errorf("reserve: reconcile: %d of %d orders could not be compared, among them %s: %w", len(r.Failed), r.Compared, order, r.Failed[order])
 }
 
-// ErrBooksUnavailable is returned if the provider does not return its transactions.
+// ErrBooksUnavailable is returned if the provider does not return the transactions of a legal entity.
 var ErrBooksUnavailable = errors.New("reserve: the provider's transactions are not available")
 
 // Reconcile compares the provider's payments of a span up to now with the database, in both directions. The provider's list
@@ -73,14 +73,14 @@ var ErrBooksUnavailable = errors.New("reserve: the provider's transactions are n
 // listed for an administrator. Orders that cannot be compared are in Report.Err and do not stop the comparison of the others.
 // Orders with a request in progress are left to the sweep.
 //
-// Errors: ErrBooksUnavailable.
+// Errors: ErrBooksUnavailable; the orders of the other entities are compared, and the comparison stays incomplete.
 func (s *Service) Reconcile(ctx context.Context, kind string, span time.Duration) (Report, error) {
 	now := s.now()
 	run, err := postgres.BeginReconciliation(ctx, s.DB.Pool, kind, now)
 	if err != nil {
 		return Report{}, err
 	}
-	theirs, err := s.transactions(ctx, now.Add(-span), now)
+	theirs, unread, err := s.transactions(ctx, now.Add(-span), now)
 	if err != nil {
 		return Report{}, err
 	}
@@ -92,8 +92,11 @@ func (s *Service) Reconcile(ctx context.Context, kind string, span time.Duration
 	if err != nil {
 		return Report{}, err
 	}
-	report, compared := s.compareAll(ctx, theirs, ours)
+	report, compared := s.compareAll(ctx, theirs, ours, unread)
 	if err := s.list(ctx, report, compared, now); err != nil {
+		return report, err
+	}
+	if err := unavailable(unread); err != nil {
 		return report, err
 	}
 	failed := slices.AppendSeq([]string{}, maps.Keys(report.Failed))
@@ -103,28 +106,38 @@ func (s *Service) Reconcile(ctx context.Context, kind string, span time.Duration
 	return report, report.Err()
 }
 
-// transactions returns the provider's transactions, summed by order.
-func (s *Service) transactions(ctx context.Context, from, to time.Time) (map[string]moved, error) {
-	theirs := map[string]moved{}
+// transactions returns the provider's transactions, summed by order, and why those of other key sets could not be read: the contract of an
+// entity may have ended.
+func (s *Service) transactions(ctx context.Context, from, to time.Time) (theirs map[string]moved, unread map[toss.KeySet]error, err error) {
 	sets, err := s.keySets(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	theirs, unread = map[string]moved{}, map[toss.KeySet]error{}
 	for _, keys := range sets {
 		transactions, err := s.Payments.Transactions(ctx, keys, from, to)
 		if err != nil {
-			return nil, fmt.Errorf("%w: key set %s: %w", ErrBooksUnavailable, keys, err)
+			unread[keys] = fmt.Errorf("key set %s: %w", keys, err)
+			continue
 		}
 		for _, t := range transactions {
 			m := theirs[t.OrderID]
 			theirs[t.OrderID] = m.add(t, keys)
 		}
 	}
-	return theirs, nil
+	return theirs, unread, nil
 }
 
-// compareAll compares every order, and returns those that could be compared.
-func (s *Service) compareAll(ctx context.Context, theirs map[string]moved, ours map[string]money.ProviderBalance) (Report, []string) {
+// unavailable returns ErrBooksUnavailable if a key set could not be read.
+func unavailable(unread map[toss.KeySet]error) error {
+	if len(unread) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrBooksUnavailable, errors.Join(slices.Collect(maps.Values(unread))...))
+}
+
+// compareAll compares every order, apart from those whose key set could not be read, and returns those that could be compared.
+func (s *Service) compareAll(ctx context.Context, theirs map[string]moved, ours map[string]money.ProviderBalance, unread map[toss.KeySet]error) (Report, []string) {
 	report, compared := Report{Failed: map[string]error{}}, []string{}
 	orders := maps.Clone(ours)
 	for order := range theirs {
@@ -134,6 +147,10 @@ func (s *Service) compareAll(ctx context.Context, theirs map[string]moved, ours 
 		report.Compared++
 		m, listed := theirs[order]
 		h, known := ours[order]
+		if err := unread[toss.KeySet(h.KeySet)]; known && err != nil {
+			report.Failed[order] = err
+			continue
+		}
 		if known && (h.Open || listed && m.won == h.Won) || !known && m.won == 0 {
 			compared = append(compared, order)
 			continue
