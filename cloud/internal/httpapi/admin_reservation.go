@@ -398,7 +398,7 @@ func (a *API) approveRefund(w http.ResponseWriter, r *http.Request) error {
 // reconcile is POST /v2/admin/reconciliation (headquarters): compares the provider's books of the last week with ours.
 func (a *API) reconcile(w http.ResponseWriter, r *http.Request) error {
 	report, err := a.Reserve.Reconcile(r.Context(), reserve.Full, reserve.ReconcileSpan)
-	if err != nil && len(report.Failed) == 0 {
+	if err != nil && (len(report.Failed) == 0 || errors.Is(err, reserve.ErrBooksUnavailable)) {
 		return err
 	}
 	failed := slices.AppendSeq([]string{}, maps.Keys(report.Failed))
