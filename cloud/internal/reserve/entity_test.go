@@ -71,12 +71,8 @@ func TestPaymentKeepsItsEntity(t *testing.T) {
 	}
 }
 
-// endEntity adds a legal entity whose keys the provider does not accept any more.
-func (s *shop) endEntity(t *testing.T) {
-	t.Helper()
-	s.exec(t, `insert into legal_entity (code, facts, client_key, widget_key, api_key, updated_at)
-		select 'busan', facts, 'test_gck_ended', '\x00', '\x00', updated_at from legal_entity where code = $1`, seoul)
-}
+// ended is the number of a merchant whose keys the sandbox rejects.
+const ended = 100
 
 // TestSettlementWithoutOneEntity: an entity whose keys the provider does not accept any more leaves the settlement incomplete, and the fees of the
 // other entities in it.
@@ -84,7 +80,7 @@ func TestSettlementWithoutOneEntity(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	s.paid(t, sandbox.MethodCard) // of the entity seoul
-	s.endEntity(t)
+	s.AddEntity(t, "busan", ended)
 	today := s.Clock.Now().UTC().Add(9 * time.Hour).Truncate(24 * time.Hour) // of Korea
 	rows, complete, err := s.Replica(t).Settlement(s.ctx, []string{"gangnam"}, today)
 	if err != nil || complete || len(rows) != 1 || rows[0].Entity != "seoul" || rows[0].Fee == 0 {
@@ -97,12 +93,12 @@ func TestSettlementWithoutOneEntity(t *testing.T) {
 func TestReconciliationWithoutOneEntity(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	_, ended, endedID := s.paid(t, sandbox.MethodCard)
+	_, unread, unreadID := s.paid(t, sandbox.MethodCard)
 	_, canceled, _ := s.paid(t, sandbox.MethodCard)
 	_, lost, _ := s.bought(t, sandbox.MethodVirtualAccount)
 	lostID := s.wantState(t, lost.OrderID, "WAITING_FOR_DEPOSIT")
-	s.endEntity(t)
-	s.exec(t, `update payment set key_set = 'widget:busan' where reservation_id = $1`, endedID)
+	s.AddEntity(t, "busan", ended)
+	s.exec(t, `update payment set key_set = 'widget:busan' where reservation_id = $1`, unreadID)
 	s.exec(t, `update reservation set state = 'EXPIRED', order_id = null where id = $1`, lostID)
 	s.exec(t, `delete from orders where order_id = $1`, lost.OrderID)
 	s.exec(t, `update payment set payment_key = null, closed_at = now(), check_at = 'infinity' where reservation_id = $1`, lostID)
@@ -123,7 +119,7 @@ func TestReconciliationWithoutOneEntity(t *testing.T) {
 	}
 	s.await(t, canceled.OrderID, "CANCELED")
 	for _, d := range report.Discrepancies {
-		if d.OrderID == ended.OrderID {
+		if d.OrderID == unread.OrderID {
 			t.Errorf("an order of the entity that does not answer is listed: %+v", d)
 		}
 	}
@@ -141,7 +137,7 @@ func TestReconciliationWithoutOneEntity(t *testing.T) {
 	if open, err := postgres.RebuildOpen(s.ctx, s.DB.Pool); err != nil || !open {
 		t.Errorf("the rebuild has ended without the orders of one entity (%v)", err)
 	}
-	s.exec(t, `update payment set key_set = $1 where reservation_id = $2`, widget, endedID)
+	s.exec(t, `update payment set key_set = $1 where reservation_id = $2`, widget, unreadID)
 	s.exec(t, `delete from legal_entity where code = $1`, "busan")
 	if _, err := replica.Rebuild(s.ctx, reserve.ReconcileSpan); err != nil {
 		t.Error(err)

@@ -73,7 +73,8 @@ var ErrBooksUnavailable = errors.New("reserve: the provider's transactions are n
 // listed for an administrator. Orders that cannot be compared are in Report.Err and do not stop the comparison of the others.
 // Orders with a request in progress are left to the sweep.
 //
-// Errors: ErrBooksUnavailable; the orders of the other entities are compared, and the comparison stays incomplete.
+// Errors: ErrBooksUnavailable. If the provider rejects the keys of an entity, the orders of the others are compared, and the comparison stays
+// incomplete.
 func (s *Service) Reconcile(ctx context.Context, kind string, span time.Duration) (Report, error) {
 	now := s.now()
 	run, err := postgres.BeginReconciliation(ctx, s.DB.Pool, kind, now)
@@ -106,8 +107,8 @@ func (s *Service) Reconcile(ctx context.Context, kind string, span time.Duration
 	return report, report.Err()
 }
 
-// transactions returns the provider's transactions, summed by order, and why those of other key sets could not be read: the contract of an
-// entity may have ended.
+// transactions returns the provider's transactions, summed by order, and the key sets that the provider rejects: the contract of an entity may
+// have ended. During an outage it asks for no other list, so that the sweep does not wait for each of them.
 func (s *Service) transactions(ctx context.Context, from, to time.Time) (theirs map[string]moved, unread map[toss.KeySet]error, err error) {
 	sets, err := s.keySets(ctx)
 	if err != nil {
@@ -118,6 +119,9 @@ func (s *Service) transactions(ctx context.Context, from, to time.Time) (theirs 
 		transactions, err := s.Payments.Transactions(ctx, keys, from, to)
 		if err != nil {
 			unread[keys] = fmt.Errorf("key set %s: %w", keys, err)
+			if !toss.KeyRejected(err) {
+				return nil, nil, unavailable(unread)
+			}
 			continue
 		}
 		for _, t := range transactions {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
 // settlementTimeout bounds the reading of the provider's settlements for one request.
@@ -36,9 +37,12 @@ func (s *Service) readSettlements(ctx context.Context, from, to time.Time) error
 	var failed error
 	for _, keys := range sets {
 		list, err := s.Payments.Settlements(ctx, keys, from, to)
-		if err != nil { // such as of an entity whose contract has ended
+		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("settlements of key set %s: %w", keys, err))
-			continue
+			if !toss.KeyRejected(err) {
+				return failed
+			}
+			continue // the contract of the entity may have ended
 		}
 		stored := make([]money.Settlement, len(list))
 		for i, one := range list {
