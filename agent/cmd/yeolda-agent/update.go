@@ -42,8 +42,8 @@ func (f *files) updater(ca string, log *slog.Logger) (u *update.Updater, changed
 			}
 			return update.Keys(releaseKeys, fleetKeys)
 		},
-		Outcome: func() update.Outcome {
-			return update.LastOutcome(map[string]protocol.UpdateState{updateResult: protocol.UpdateRolledBack, updateFailed: protocol.UpdateFailed})
+		Outcomes: func() []update.Outcome {
+			return update.Outcomes(map[string]protocol.UpdateState{updateResult: protocol.UpdateRolledBack, updateFailed: protocol.UpdateFailed})
 		},
 		Changed: func() {
 			select {

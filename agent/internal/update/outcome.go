@@ -13,16 +13,16 @@ type Outcome struct {
 	At     int64                `json:"at"` // when it was written, in nanoseconds: two outcomes may have the same reason
 }
 
-// LastOutcome returns the latest outcome in files, which contain the reasons of the states.
-func LastOutcome(files map[string]protocol.UpdateState) (last Outcome) {
+// Outcomes returns the outcomes in files, which contain the reasons of the states.
+func Outcomes(files map[string]protocol.UpdateState) (found []Outcome) {
 	for name, state := range files {
 		info, err := os.Stat(name)
-		if err != nil || info.ModTime().UnixNano() < last.At {
+		if err != nil {
 			continue
 		}
 		if text, err := os.ReadFile(name); err == nil {
-			last = Outcome{state, string(text), info.ModTime().UnixNano()}
+			found = append(found, Outcome{state, string(text), info.ModTime().UnixNano()})
 		}
 	}
-	return last
+	return found
 }

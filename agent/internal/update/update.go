@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,12 +62,13 @@ type Updater struct {
 	Version      string // that runs
 	Architecture string // Debian's name
 	Keys         func() ([]ed25519.PublicKey, error)
-	Outcome      func() Outcome // what root or the trial left last; nil: nothing
-	Changed      func()         // called when the status changes; must neither block nor call the Updater; may be nil
+	Outcomes     func() []Outcome // what root and the trial left; nil: nothing
+	Changed      func()           // called when the status changes; must neither block nor call the Updater; may be nil
 	Log          *slog.Logger
 	Client       *http.Client // nil: http.DefaultClient
 
-	free func(dir string) (bytes uint64, err error) // nil: of the disk
+	free    func(dir string) (bytes uint64, err error) // nil: of the disk
+	replace func(name string, text []byte) error       // nil: write
 
 	disk sync.Mutex // held while the state is stored
 
@@ -81,10 +83,10 @@ type Updater struct {
 // installed again and again.
 type state struct {
 	protocol.UpdateStatus
-	SHA256      string  `json:"sha256"`
-	Rollout     uint64  `json:"rollout,omitempty"`     // that asked for it
-	Interrupted int     `json:"interrupted,omitempty"` // installations that a power cut has ended
-	Earlier     Outcome `json:"earlier"`               // of another update: present when this one began
+	SHA256      string    `json:"sha256"`
+	Rollout     uint64    `json:"rollout,omitempty"`     // that asked for it
+	Interrupted int       `json:"interrupted,omitempty"` // installations that a power cut has ended
+	Earlier     []Outcome `json:"outcomes,omitempty"`    // of other updates: present when this one began
 }
 
 // maxInterrupted is the number of installations after which an update that cuts the power is not tried again.
@@ -145,18 +147,20 @@ func (u *Updater) Status() *protocol.UpdateStatus {
 
 // outcome returns what root or the trial left of the last update, or the zero value. The outcome of an earlier update is there
 // until the next package is unpacked.
-func (u *Updater) outcome() Outcome {
-	if found := u.left(); found != u.last.Earlier {
-		return found
+func (u *Updater) outcome() (last Outcome) {
+	for _, found := range u.left() {
+		if !slices.Contains(u.last.Earlier, found) && found.At >= last.At {
+			last = found
+		}
 	}
-	return Outcome{}
+	return last
 }
 
-func (u *Updater) left() Outcome {
-	if u.Outcome == nil {
-		return Outcome{}
+func (u *Updater) left() []Outcome {
+	if u.Outcomes == nil {
+		return nil
 	}
-	return u.Outcome()
+	return u.Outcomes()
 }
 
 // ended reports whether the last update has failed or was rolled back. mu is held.
@@ -213,7 +217,6 @@ func (u *Updater) fetched(version string, err error) {
 		u.end(protocol.UpdateFetching, err.Error()) // asked again, it is fetched again
 	default:
 		u.Log.Info("update passed to the installer", "version", version)
-		u.end(protocol.UpdateInstalling, "")
 	}
 }
 
@@ -222,21 +225,34 @@ func (u *Updater) end(s protocol.UpdateState, detail string) {
 	u.last.State, u.last.Detail = s, protocol.Clip(detail)
 }
 
-// store stores the state of the update and announces it. Without mu, because a card can stall: Status feeds the watchdog, and Ask runs where
-// the messages of the service wait.
+// store stores the state of the update and announces it.
 func (u *Updater) store() {
+	if err := u.record(); err != nil {
+		u.Log.Warn("state of the update not stored", "error", err)
+	}
+	u.announce()
+}
+
+// record stores the state of the update. Without mu, because a card can stall: Status feeds the watchdog, and Ask runs where the messages of
+// the service wait.
+func (u *Updater) record() error {
 	u.disk.Lock()
 	defer u.disk.Unlock()
 	u.mu.Lock()
 	text, err := json.Marshal(u.last)
 	u.mu.Unlock()
-	if err == nil {
-		err = write(filepath.Join(u.Dir, stateFile), text)
-	}
 	if err != nil {
-		u.Log.Warn("state of the update not stored", "error", err)
+		return err
 	}
-	u.announce()
+	return u.write(stateFile, text)
+}
+
+// write replaces a file in the folder.
+func (u *Updater) write(name string, text []byte) error {
+	if u.replace != nil {
+		return u.replace(filepath.Join(u.Dir, name), text)
+	}
+	return write(filepath.Join(u.Dir, name), text)
 }
 
 func (u *Updater) announce() {
@@ -268,11 +284,23 @@ func (u *Updater) fetch(ctx context.Context, version string, p protocol.Package)
 	if !wanted {
 		return errors.New("the package is fetched, but the service no longer asks for it")
 	}
+	return u.request(version, p)
+}
+
+// request leaves the request for root. The state is stored first: after a power cut between the two, a version that was rolled back would be
+// installed again.
+func (u *Updater) request(version string, p protocol.Package) error {
 	text, err := json.Marshal(Request{version, p})
 	if err != nil {
 		return err
 	}
-	return write(filepath.Join(u.Dir, requestFile), text)
+	u.mu.Lock()
+	u.end(protocol.UpdateInstalling, "")
+	u.mu.Unlock()
+	if err := u.record(); err != nil {
+		return err
+	}
+	return u.write(requestFile, text)
 }
 
 // has reports whether a package is there already.

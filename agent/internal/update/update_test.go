@@ -158,7 +158,7 @@ func TestUpdateIsFetchedAndInstalled(t *testing.T) {
 
 	// The Pi has restored the old version: the same package is not installed again, another one is.
 	rolledBack := Outcome{protocol.UpdateRolledBack, "it does not connect", 1}
-	f.Outcome = func() Outcome { return rolledBack }
+	f.Outcomes = func() []Outcome { return []Outcome{rolledBack} }
 	f.Load()
 	if got := f.Status(); got.State != protocol.UpdateRolledBack || got.Detail != "it does not connect" {
 		t.Errorf("got %+v, want rolled-back", got)
@@ -212,8 +212,8 @@ func TestUpdateIsRejected(t *testing.T) {
 func TestAnotherRolloutTriesAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	outcome := Outcome{}
-	f.Outcome = func() Outcome { return outcome }
+	var outcome []Outcome
+	f.Outcomes = func() []Outcome { return outcome }
 	m := signed(release, f.url, deb)
 	m.Rollout = 7
 	requested := func() bool {
@@ -228,7 +228,7 @@ func TestAnotherRolloutTriesAgain(t *testing.T) {
 		if err := os.Remove(filepath.Join(f.Dir, requestFile)); err != nil {
 			t.Fatal(err)
 		}
-		outcome = Outcome{protocol.UpdateFailed, "no space left on device", at}
+		outcome = []Outcome{{protocol.UpdateFailed, "no space left on device", at}}
 	}
 	f.ask(t, m)
 	m.Rollout = 8
@@ -253,7 +253,7 @@ func TestAnotherRolloutTriesAgain(t *testing.T) {
 		t.Fatalf("another rollout: got %+v, want installing", got)
 	}
 	install(2)
-	restarted := &Updater{Dir: f.Dir, Version: f.Version, Architecture: f.Architecture, Keys: f.Keys, Outcome: f.Outcome, Log: f.Log}
+	restarted := &Updater{Dir: f.Dir, Version: f.Version, Architecture: f.Architecture, Keys: f.Keys, Outcomes: f.Outcomes, Log: f.Log}
 	restarted.Load()
 	for _, m.Rollout = range []uint64{8, 0} { // an older service names none
 		restarted.Ask(t.Context(), m)
@@ -314,37 +314,43 @@ func TestRepeatedRequestKeepsUpdateWanted(t *testing.T) {
 // watchdog is fed by what asks for the status, and doors are asked for by what passes on the requests of the service.
 func TestStalledCardHoldsUpNothing(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	stalled := filepath.Join(f.Dir, stateFile+".new")
-	if err := errors.Join(os.MkdirAll(f.Dir, 0o700), syscall.Mkfifo(stalled, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	unsupported := signed(release, f.url, deb)
-	unsupported.Packages[0].Architecture = "armhf"
-	for name, m := range map[string]protocol.Update{"fetched": signed(release, f.url, deb), "no package": unsupported} {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			f.Ask(t.Context(), m)
-			for s := f.Status(); s.State == protocol.UpdateFetching; s = f.Status() {
-				runtime.Gosched()
+	for name, tt := range map[string]struct {
+		architecture string
+		changes      int
+	}{"fetched": {"arm64", 2}, "no package": {"armhf", 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			stalled := filepath.Join(f.Dir, stateFile+".new")
+			if err := errors.Join(os.MkdirAll(f.Dir, 0o700), syscall.Mkfifo(stalled, 0o600)); err != nil {
+				t.Fatal(err)
 			}
-			f.Ask(t.Context(), m)
-		}()
-		select {
-		case <-done:
-		case <-time.After(10 * time.Second):
-			t.Errorf("%s: the card holds up the agent", name)
-		}
-	}
-	drain, err := os.Open(stalled) // the card works again
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer drain.Close()
-	_, _ = io.Copy(io.Discard, drain)
-	for range 3 { // that the package is fetched, and both ends, once they are stored
-		<-f.changed
+			m := signed(release, f.url, deb)
+			m.Packages[0].Architecture = tt.architecture
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				f.Ask(t.Context(), m)
+				for s := f.Status(); s.State == protocol.UpdateFetching; s = f.Status() {
+					runtime.Gosched()
+				}
+				f.Ask(t.Context(), m)
+			}()
+			select {
+			case <-done:
+			case <-time.After(10 * time.Second):
+				t.Error("the card holds up the agent")
+			}
+			drain, err := os.Open(stalled) // the card works again
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer drain.Close()
+			_, _ = io.Copy(io.Discard, drain)
+			for range tt.changes {
+				<-f.changed
+			}
+		})
 	}
 }
 
@@ -446,24 +452,32 @@ func TestKeysOfSeveralFiles(t *testing.T) {
 	}
 }
 
-// TestLastOutcome: the later of two outcomes counts.
-func TestLastOutcome(t *testing.T) {
+// TestOutcomes: of two outcomes of one update, the later counts; if the clock was set back between two updates, that of the second one.
+func TestOutcomes(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	f, dir := newFixture(t), t.TempDir()
 	failed, rolledBack := filepath.Join(dir, "failed"), filepath.Join(dir, "rolled-back")
 	files := map[string]protocol.UpdateState{failed: protocol.UpdateFailed, rolledBack: protocol.UpdateRolledBack}
-	if got := LastOutcome(files); got != (Outcome{}) {
-		t.Errorf("got %+v, want none", got)
+	f.Outcomes = func() []Outcome { return Outcomes(files) }
+	if got := f.ask(t, signed(release, f.url, deb)); got.State != protocol.UpdateInstalling {
+		t.Errorf("got %+v, want installing", got)
 	}
-	for i, name := range []string{rolledBack, failed, rolledBack} {
-		at := time.Unix(int64(1000+i), 0)
+	leave := func(name string, second int64) {
+		t.Helper()
+		at := time.Unix(second, 0)
 		if err := errors.Join(os.WriteFile(name, []byte("why"), 0o600), os.Chtimes(name, at, at)); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := LastOutcome(files), (Outcome{files[name], "why", at.UnixNano()}); got != want {
-			t.Errorf("got %+v, want %+v", got, want)
+		if got := f.Status(); got.State != files[name] || got.Detail != "why" {
+			t.Errorf("at %d: got %+v, want %s", second, got, files[name])
 		}
 	}
+	leave(rolledBack, 1000)
+	leave(failed, 1001)
+	leave(rolledBack, 1002)
+	f.served = []byte("a repaired package")
+	f.ask(t, signed(release, f.url, f.served))
+	leave(failed, 990)
 }
 
 // TestInterruptedInstallationIsRepeated cuts the power while root installs a package: the next request of the cloud installs it
@@ -496,5 +510,58 @@ func TestInterruptedInstallationIsRepeated(t *testing.T) {
 		if status.State != protocol.UpdateFetching || status.Detail == "" {
 			t.Fatalf("after %d interruptions: got %+v, want fetching", cut, status)
 		}
+	}
+}
+
+// TestPowerCutAfterTheRequest cuts the power when the request is on the card. The installer starts at boot, and the new version is rolled back:
+// the package is not installed again.
+func TestPowerCutAfterTheRequest(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var stored []byte // when the request is there
+	f.replace = func(name string, text []byte) error {
+		err := write(name, text)
+		if filepath.Base(name) == requestFile {
+			stored, _ = os.ReadFile(filepath.Join(f.Dir, stateFile))
+		}
+		return err
+	}
+	m := signed(release, f.url, deb)
+	f.ask(t, m)
+	if err := os.Remove(filepath.Join(f.Dir, stateFile)); err != nil {
+		t.Fatal(err)
+	}
+	if len(stored) > 0 {
+		if err := os.WriteFile(filepath.Join(f.Dir, stateFile), stored, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(f.Dir, requestFile)); err != nil { // by the installer
+		t.Fatal(err)
+	}
+	again := &Updater{Dir: f.Dir, Version: f.Version, Architecture: f.Architecture, Keys: f.Keys, Log: f.Log,
+		Outcomes: func() []Outcome { return []Outcome{{protocol.UpdateRolledBack, "it does not connect", 1}} }}
+	again.Load()
+	if again.Ask(t.Context(), m); again.busy || again.Status().State != protocol.UpdateRolledBack {
+		t.Errorf("got %+v, want rolled-back", again.Status())
+	}
+}
+
+// TestUpdateWithoutRecordIsNotRequested: on a card to which the state cannot be written, a version that is rolled back would be installed
+// again and again.
+func TestUpdateWithoutRecordIsNotRequested(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.replace = func(name string, text []byte) error {
+		if filepath.Base(name) == stateFile {
+			return syscall.ENOSPC
+		}
+		return write(name, text)
+	}
+	if got := f.ask(t, signed(release, f.url, deb)); got.State != protocol.UpdateFetching || !strings.Contains(got.Detail, "space") {
+		t.Errorf("got %+v, want the reason", got)
+	}
+	if _, err := os.Stat(filepath.Join(f.Dir, requestFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the installer was asked: %v", err)
 	}
 }
