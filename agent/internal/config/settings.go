@@ -42,10 +42,10 @@ type Keypad struct {
 // Pulse is PulseMs as a duration.
 func (d Door) Pulse() time.Duration { return time.Duration(d.PulseMs) * time.Millisecond }
 
-// Line is a line of a GPIO chip. Chips are identified by their label, because their number differs between models and kernels;
-// lines by their name or, where the kernel has other names for the pins, by their offset on the chip.
+// Line is a line of a GPIO chip. Chips are identified by their label or their device, because their number differs between models and
+// kernels; lines by their name or, where the kernel has other names for the pins, by their offset on the chip.
 type Line struct {
-	Chip       string `toml:"chip"`   // label; empty: the chip of the pin header
+	Chip       string `toml:"chip"`   // label or device; empty: the chip of the pin header
 	Name       string `toml:"line"`   // as gpioinfo shows it
 	Offset     *int   `toml:"offset"` // instead of Name; on the pin header the number of the GPIO
 	ActiveLow  bool   `toml:"active_low"`

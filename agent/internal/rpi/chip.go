@@ -1,7 +1,10 @@
 package rpi
 
 import (
+	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,6 +17,9 @@ import (
 // pinctrl-bcm2835.
 const headerChips = "pinctrl-"
 
+// chipFolder contains a link to the device of each chip.
+const chipFolder = "/sys/bus/gpio/devices"
+
 // headerLines is the number of lines on the pin header of a Pi.
 const headerLines = 28
 
@@ -21,7 +27,20 @@ const headerLines = 28
 type place struct {
 	chip   string // "gpiochip0"; differs between models and kernels
 	label  string
+	device string // "1-0020": the chip with address 0x20 on the I²C bus 1; empty if unknown
 	offset int
+}
+
+// name returns what tells the chip from others of its kind.
+func (p place) name() string { return cmp.Or(p.device, p.chip) }
+
+// device returns the name of a chip's device in folder. Two expanders of one kind may have one label.
+func device(folder, chip string) string {
+	target, err := os.Readlink(filepath.Join(folder, chip))
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(filepath.Dir(target))
 }
 
 // onHeader reports whether the line is on the pin header, where the offset is the number of the GPIO.
@@ -29,8 +48,8 @@ func (p place) onHeader() bool {
 	return strings.HasPrefix(p.label, headerChips) && p.offset < headerLines
 }
 
-// locate finds a line by its name or its offset, on the chips with the label in the settings. Without a label, the chip of
-// the header takes precedence over expanders.
+// locate finds a line by its name or its offset, on the chips with the label or the device in the settings. Without either, the
+// chip of the header takes precedence over expanders.
 func locate(settings config.Line) (place, error) {
 	var found []place
 	for _, chip := range gpiocdev.Chips() {
@@ -38,7 +57,7 @@ func locate(settings config.Line) (place, error) {
 		if err != nil {
 			return place{}, err
 		}
-		if ok && (settings.Chip == "" || p.label == settings.Chip) {
+		if ok && (settings.Chip == "" || p.label == settings.Chip || p.device == settings.Chip) {
 			found = append(found, p)
 		}
 	}
@@ -51,7 +70,7 @@ func find(chip string, settings config.Line) (p place, ok bool, err error) {
 		return place{}, false, fmt.Errorf("open %s: %w", chip, err)
 	}
 	defer func() { _ = c.Close() }() // opened for reading only
-	p = place{chip: chip, label: c.Label}
+	p = place{chip: chip, label: c.Label, device: device(chipFolder, chip)}
 	if settings.Offset != nil {
 		p.offset = *settings.Offset
 		return p, p.offset < c.Lines() && (settings.Chip != "" || p.onHeader()), nil
@@ -68,6 +87,9 @@ func choose(found []place, settings config.Line) (place, error) {
 	switch {
 	case len(found) == 1:
 		return found[0], nil
+	case len(found) > 1 && found[0].label == found[1].label:
+		return place{}, fmt.Errorf("line %s is on both %s and %s, which have the label %s: set chip to one of the two names",
+			settings, found[0].name(), found[1].name(), found[0].label)
 	case len(found) > 1:
 		return place{}, fmt.Errorf("line %s is on both %s and %s: name the chip", settings, found[0].label, found[1].label)
 	case settings.Chip != "":

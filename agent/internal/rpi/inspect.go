@@ -50,7 +50,11 @@ func Chips() ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open %s: %w", name, err)
 		}
-		list = append(list, fmt.Sprintf("%s: %s, %d lines", name, chip.Label, chip.Lines()))
+		about := chip.Label
+		if d := device(chipFolder, name); d != "" {
+			about += " (" + d + ")"
+		}
+		list = append(list, fmt.Sprintf("%s: %s, %d lines", name, about, chip.Lines()))
 		if err := chip.Close(); err != nil {
 			return nil, fmt.Errorf("close %s: %w", name, err)
 		}
