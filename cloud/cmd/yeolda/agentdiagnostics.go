@@ -40,6 +40,7 @@ func (c *agentLogsCmd) Run(p *program) error {
 			return err
 		}
 		var next int64
+		away := p.away(c.Username, c.Wait)
 		for late := time.Now().Add(c.Wait); ; {
 			found, err := devices.ShowDiagnostics(p.ctx, c.Username, next)
 			if err != nil {
@@ -52,6 +53,7 @@ func (c *agentLogsCmd) Run(p *program) error {
 			if next > 0 && !c.Follow {
 				return nil
 			}
+			away(found)
 			if next == 0 && time.Now().After(late) {
 				return notAnswered(c.Username, found)
 			}
@@ -80,6 +82,7 @@ func (c *agentDoctorCmd) Run(p *program) error {
 		if err := devices.OpenDiagnostics(p.ctx, c.Username, true, p.by()); err != nil {
 			return err
 		}
+		away := p.away(c.Username, c.Wait)
 		for late := time.Now().Add(c.Wait); ; {
 			found, err := devices.ShowDiagnostics(p.ctx, c.Username, 0)
 			if err != nil {
@@ -89,6 +92,7 @@ func (c *agentDoctorCmd) Run(p *program) error {
 				_, err := io.WriteString(p.out, w.Report)
 				return err
 			}
+			away(found)
 			if time.Now().After(late) {
 				return notAnswered(c.Username, found)
 			}
@@ -106,6 +110,17 @@ func printLog(out io.Writer, part postgres.AgentLog) {
 	}
 	for _, l := range part.Lines {
 		fmt.Fprintf(out, "%s %-5s %s\n", l.At.UTC().Format("2006-01-02T15:04:05.000Z"), l.Level, l.Text)
+	}
+}
+
+// away returns a function that reports, at most once, that the agent is not connected while a command waits for it.
+func (p *program) away(username string, wait time.Duration) func(device.Diagnostics) {
+	reported := wait <= 0
+	return func(found device.Diagnostics) {
+		if !found.Online && !reported {
+			reported = true
+			fmt.Fprintf(p.err, "agent %s is not connected; waiting %v for it\n", username, wait)
+		}
 	}
 }
 

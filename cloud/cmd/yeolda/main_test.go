@@ -274,6 +274,7 @@ func TestAgentCommands(t *testing.T) {
 		[]string{"agent", "logs", "agent-gangnam", "--wait=0s"},
 		[]string{"agent", "logs", "agent-busan"},
 		[]string{"agent", "doctor", "agent-gangnam", "--wait=0s"},
+		[]string{"agent", "doctor", "agent-gangnam", "--wait=10ms"},
 		[]string{"agent", "logs", "agent-gangnam", "--close"},
 		[]string{"agent", "logs", "agent-busan", "--close"},
 		[]string{"agent", "rollout", "--resume"},
