@@ -342,3 +342,17 @@ func TestUnit(t *testing.T) {
 		}
 	}
 }
+
+// TestTrialIsRepeated: if a version could not be returned to, as on a full disk, the trial begins again without a boot.
+func TestTrialIsRepeated(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(packaging, "yeolda-agent-trial.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Type=oneshot", "Restart=on-failure", "RestartSec=1min", "ConditionPathExists=/var/lib/yeolda-agent-update/trial"} {
+		if !strings.Contains(string(text), want+"\n") {
+			t.Errorf("%s is missing", want)
+		}
+	}
+}
