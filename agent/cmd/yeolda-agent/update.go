@@ -34,7 +34,7 @@ func (f *files) updater(ca string, log *slog.Logger) (u *update.Updater, changed
 		architecture = "armhf"
 	}
 	announced := make(chan struct{}, 1)
-	u = &update.Updater{Dir: f.stateFile("update"), Version: release(), Architecture: architecture, Log: log,
+	u = &update.Updater{Dir: f.stateFile("update"), Work: filepath.Dir(updateFailed), Version: release(), Architecture: architecture, Log: log,
 		Client: packageClient(ca, certificateTime(*f)),
 		Keys: func() ([]ed25519.PublicKey, error) {
 			if f.State == "" {

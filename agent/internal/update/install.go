@@ -11,6 +11,8 @@ import (
 
 	"crypto/ed25519"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -20,6 +22,12 @@ const maxRequest = 64 << 10
 // Install is root's part: it copies the package that the agent left in dir into work, which only root may write, verifies the
 // copy, and passes it to install. The request is removed first, so that a failure is not repeated without end.
 func Install(dir, work string, keys []ed25519.PublicKey, install func(deb string) error) error {
+	if err := Share(work); err != nil {
+		return err
+	}
+	if folder, err := lock(work, unix.LOCK_EX); err == nil { // before the request is removed
+		defer folder.Close()
+	}
 	text, err := readOwn(filepath.Join(dir, requestFile), maxRequest)
 	_ = os.Remove(filepath.Join(dir, requestFile)) // a folder that the agent has replaced is of no use to it
 	if err != nil {
@@ -40,9 +48,6 @@ func Install(dir, work string, keys []ed25519.PublicKey, install func(deb string
 		return fmt.Errorf("update: %w", err)
 	}
 	defer from.Close()
-	if err := Share(work); err != nil {
-		return err
-	}
 	copied := filepath.Join(work, packageFile)
 	to, err := os.OpenFile(copied, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -57,6 +62,27 @@ func Install(dir, work string, keys []ed25519.PublicKey, install func(deb string
 		return fmt.Errorf("update: install version %s: %w", request.Version, err)
 	}
 	return nil
+}
+
+// installing reports whether Install runs with this folder. The lock ends with its process.
+func installing(work string) bool {
+	folder, err := lock(work, unix.LOCK_SH)
+	if err == nil {
+		folder.Close()
+	}
+	return errors.Is(err, unix.EWOULDBLOCK)
+}
+
+// lock opens a folder and locks it, without waiting.
+func lock(folder string, how int) (*os.File, error) {
+	f, err := os.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // Share makes a folder in which root writes and the agent reads, because it reports the outcome of an update.

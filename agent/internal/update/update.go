@@ -59,6 +59,7 @@ type Request struct {
 // Updater fetches updates. Its fields are set before the first call.
 type Updater struct {
 	Dir          string // shared with root
+	Work         string // of root, see Install; empty: none
 	Version      string // that runs
 	Architecture string // Debian's name
 	Keys         func() ([]ed25519.PublicKey, error)
@@ -119,9 +120,9 @@ func (u *Updater) load() (changed bool) {
 	return true
 }
 
-// interrupted reports whether an installation began and left neither the new version nor a reason.
+// interrupted reports whether an installation began, is over, and left neither the new version nor a reason.
 func (u *Updater) interrupted() bool {
-	if u.last.State != protocol.UpdateInstalling || u.last.Version == u.Version {
+	if u.last.State != protocol.UpdateInstalling || u.last.Version == u.Version || installing(u.Work) {
 		return false
 	}
 	if u.outcome() != (Outcome{}) {

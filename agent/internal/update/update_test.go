@@ -565,3 +565,30 @@ func TestUpdateWithoutRecordIsNotRequested(t *testing.T) {
 		t.Errorf("the installer was asked: %v", err)
 	}
 }
+
+// TestRestartDuringAnInstallation starts the agent again while root waits for the lock of dpkg, as other settings do: the installation is not
+// interrupted. It was requested once more, and the next version was installed twice.
+func TestRestartDuringAnInstallation(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	m, work := signed(release, f.url, deb), t.TempDir()
+	f.ask(t, m)
+	restarted := func() *Updater {
+		u := &Updater{Dir: f.Dir, Work: work, Version: f.Version, Architecture: f.Architecture, Keys: f.Keys, Log: f.Log}
+		u.Load()
+		return u
+	}
+	err := Install(f.Dir, work, keys, func(string) error {
+		u := restarted()
+		if u.Ask(t.Context(), m); u.busy || u.Status().State != protocol.UpdateInstalling {
+			t.Errorf("while it is installed: got %+v, want installing", u.Status())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := restarted().Status(); got.State != protocol.UpdateFetching || got.Detail == "" {
+		t.Errorf("after a power cut: got %+v, want interrupted", got)
+	}
+}
