@@ -21,7 +21,8 @@ import (
 
 // secrets prove the identity of this agent: those of its credentials, or those that replaced them. During a rotation there
 // are two: new ones, and the present ones until the broker has accepted the new ones. Both are stored, so that a power cut at
-// any moment leaves secrets that the cloud accepts.
+// any moment leaves secrets that the cloud accepts. If another rotation begins before that, the new ones of the first are kept too:
+// the cloud may have them.
 type secrets struct {
 	file     string // empty: secrets cannot be replaced
 	username string
@@ -30,18 +31,24 @@ type secrets struct {
 	mu       sync.Mutex
 	current  link.Secret
 	pending  *link.Secret
-	rotation string // of pending
+	rotation string        // of pending
+	earlier  []link.Secret // pending ones of rotations before, the newest first
+	unstored bool          // the file has more than these
 
 	shown atomic.Pointer[[]link.Secret] // see list
 }
 
 // storedSecrets is the content of the file.
 type storedSecrets struct {
-	Origin   string        `json:"origin"`
-	Current  storedSecret  `json:"current"`
-	Pending  *storedSecret `json:"pending,omitempty"`
-	Rotation string        `json:"rotation,omitempty"`
+	Origin   string         `json:"origin"`
+	Current  storedSecret   `json:"current"`
+	Pending  *storedSecret  `json:"pending,omitempty"`
+	Rotation string         `json:"rotation,omitempty"`
+	Earlier  []storedSecret `json:"earlier,omitempty"`
 }
+
+// maxEarlier is the number of rotations in a row that the broker may not have shown to be over.
+const maxEarlier = 4
 
 type storedSecret struct {
 	Seed     []byte `json:"seed,omitempty"`
@@ -85,6 +92,9 @@ func (s *secrets) load() error {
 		pending := stored.Pending.secret()
 		s.pending, s.rotation = &pending, stored.Rotation
 	}
+	for _, e := range stored.Earlier {
+		s.earlier = append(s.earlier, e.secret())
+	}
 	s.show()
 	return nil
 }
@@ -110,10 +120,11 @@ func (s *secrets) list() []link.Secret { return *s.shown.Load() }
 
 // show updates the list. mu is held.
 func (s *secrets) show() {
-	list := []link.Secret{s.current}
+	var list []link.Secret
 	if s.pending != nil {
-		list = []link.Secret{*s.pending, s.current}
+		list = append(list, *s.pending)
 	}
+	list = append(append(list, s.earlier...), s.current)
 	s.shown.Store(&list)
 }
 
@@ -129,11 +140,15 @@ func (s *secrets) rekey(rotation string) (protocol.Rekeyed, error) {
 		if err != nil {
 			return protocol.Rekeyed{}, err
 		}
-		fresh := link.Secret{Key: key, Password: rand.Text() + rand.Text()}
-		if err := s.store(s.current, &fresh, rotation); err != nil {
+		fresh, earlier := link.Secret{Key: key, Password: rand.Text() + rand.Text()}, s.earlier
+		if s.pending != nil {
+			earlier = append([]link.Secret{*s.pending}, earlier...)
+			earlier = earlier[:min(len(earlier), maxEarlier)]
+		}
+		if err := s.store(s.current, &fresh, rotation, earlier); err != nil {
 			return protocol.Rekeyed{}, err
 		}
-		s.pending, s.rotation = &fresh, rotation
+		s.pending, s.rotation, s.earlier, s.unstored = &fresh, rotation, earlier, false
 		s.show()
 	}
 	hash := sha256.Sum256([]byte(s.pending.Password))
@@ -142,26 +157,37 @@ func (s *secrets) rekey(rotation string) (protocol.Rekeyed, error) {
 		PasswordHash: base64.StdEncoding.EncodeToString(hash[:])}, nil
 }
 
-// accepted drops the present secrets once the broker has accepted the new ones.
+// accepted drops the secrets before those that the broker has accepted. If they cannot be stored, the file keeps the others, too, until
+// the next connection.
 func (s *secrets) accepted(secret link.Secret) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pending == nil || !slices.Equal(s.pending.Key, secret.Key) || s.pending.Password != secret.Password {
+	same := func(other link.Secret) bool {
+		return slices.Equal(other.Key, secret.Key) && other.Password == secret.Password
+	}
+	switch {
+	case s.pending != nil && same(*s.pending):
+		s.pending, s.rotation = nil, ""
+	case slices.ContainsFunc(s.earlier, same):
+	case s.unstored && same(s.current):
+	default:
 		return nil
 	}
-	if err := s.store(secret, nil, ""); err != nil {
-		return err
-	}
-	s.current, s.pending, s.rotation = secret, nil, ""
+	s.current, s.earlier = secret, nil
 	s.show()
-	return nil
+	err := s.store(s.current, s.pending, s.rotation, nil)
+	s.unstored = err != nil
+	return err
 }
 
-func (s *secrets) store(current link.Secret, pending *link.Secret, rotation string) error {
+func (s *secrets) store(current link.Secret, pending *link.Secret, rotation string, earlier []link.Secret) error {
 	content := storedSecrets{Origin: s.origin, Current: stored(current), Rotation: rotation}
 	if pending != nil {
 		next := stored(*pending)
 		content.Pending = &next
+	}
+	for _, e := range earlier {
+		content.Earlier = append(content.Earlier, stored(e))
 	}
 	text, err := json.Marshal(content)
 	if err != nil {
