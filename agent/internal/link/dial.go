@@ -129,12 +129,12 @@ func (d *dialer) handshake(ctx context.Context, broker *url.URL, conn net.Conn) 
 }
 
 func (d *dialer) webSocket(ctx context.Context, broker *url.URL) (net.Conn, error) {
-	stage := "TCP connection"
+	stage, connected := "TCP connection", false
 	dialer := websocket.Dialer{
 		NetDialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			conn, err := d.open(ctx, broker, address)
 			if err == nil {
-				stage = "TLS and WebSocket handshake"
+				stage, connected = "TLS and WebSocket handshake", true
 			}
 			return conn, err
 		},
@@ -147,7 +147,9 @@ func (d *dialer) webSocket(ctx context.Context, broker *url.URL) (net.Conn, erro
 	}
 	ws, response, err := dialer.DialContext(ctx, broker.String(), nil) //nolint:bodyclose // not required, by the library's documentation
 	if err != nil {
-		d.tcp.cache.reject()
+		if connected {
+			d.tcp.cache.reject()
+		}
 		if response != nil {
 			stage += ", HTTP status " + response.Status
 		}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,14 +45,17 @@ func (d *tcpDialer) dial(ctx context.Context, address string, useCache bool) (ne
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cached := ""
+	cached, avoid := "", d.cache.rejected()
 	if useCache {
 		cached = d.cache.get(host)
+	}
+	if cached == "" {
+		avoid = ""
 	}
 
 	results := make(chan dialResult)
 	pending := 1
-	go func() { results <- d.resolveAndDial(ctx, host, port) }()
+	go func() { results <- d.resolveAndDial(ctx, host, port, avoid) }()
 	if cached != "" {
 		pending++
 		go func() { results <- dialCached(ctx, net.JoinHostPort(cached, port)) }()
@@ -93,11 +97,15 @@ func dialCached(ctx context.Context, address string) dialResult {
 	return dialResult{conn, err}
 }
 
-// resolveAndDial tries the addresses of a host, each one addressDelay after the previous one.
-func (d *tcpDialer) resolveAndDial(ctx context.Context, host, port string) dialResult {
+// resolveAndDial tries the addresses of a host but one, each one addressDelay after the previous one.
+func (d *tcpDialer) resolveAndDial(ctx context.Context, host, port, avoid string) dialResult {
 	addresses, err := d.resolve(ctx, host)
 	if err != nil {
 		return dialResult{err: fmt.Errorf("resolve %s: %w", host, err)}
+	}
+	addresses = slices.DeleteFunc(addresses, func(a string) bool { return a == avoid })
+	if len(addresses) == 0 {
+		return dialResult{err: fmt.Errorf("resolve %s: there is no broker at %s", host, avoid)}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -213,6 +221,7 @@ type addressCache struct {
 	mu         sync.Mutex
 	host, last string // dialed last
 	bad        string // an address on which no broker answered
+	avoid      string // the same, until the next attempt
 }
 
 // get returns the cached address of a host, or "".
@@ -268,11 +277,21 @@ func (c *addressCache) store(text string) error {
 	return nil
 }
 
-// reject excludes the address that was dialed last until another one works: whatever answered there is not the broker.
+// reject excludes the address that was dialed last from the cache until another one works: whatever answered there is not the broker. The
+// next attempt uses the cached address only, if there is one: a name server that lies, as that of a captive portal, names the same again.
 func (c *addressCache) reject() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.bad = c.last
+	c.bad, c.avoid = c.last, c.last
+}
+
+// rejected returns the address that the last attempt has rejected, or "".
+func (c *addressCache) rejected() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	address := c.avoid
+	c.avoid = ""
+	return address
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

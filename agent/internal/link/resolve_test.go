@@ -254,3 +254,81 @@ func TestLogVolume(t *testing.T) {
 		})
 	}
 }
+
+// TestNameServerThatLies connects in a network whose name server answers every question with its own address, as a captive portal does:
+// connections to it are accepted, and the TLS handshake fails. The address that worked last is used in turn with it.
+func TestNameServerThatLies(t *testing.T) {
+	t.Parallel()
+	port := listen(t, "127.0.0.1:0")
+	portal, err := net.Listen("tcp", "127.0.0.2:"+port)
+	if err != nil {
+		t.Skip("there is one loopback address only:", err)
+	}
+	t.Cleanup(func() { portal.Close() })
+	file := filepath.Join(t.TempDir(), "address")
+	if err := os.WriteFile(file, []byte(host+" 127.0.0.1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := newTCPDialer(file)
+	servers := []string{nameServer(t, netip.MustParseAddr("127.0.0.2"))}
+	d.servers = func() []string { return servers }
+	dialed := func() string {
+		t.Helper()
+		conn, err := d.dial(t.Context(), net.JoinHostPort(host, port), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		address, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
+		return address
+	}
+	for _, want := range []string{"127.0.0.2", "127.0.0.1", "127.0.0.2", "127.0.0.1"} { // the certificate of none is right
+		if got := dialed(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		d.cache.reject()
+	}
+
+	// The broker has moved, and the address before is dead: it is tried once.
+	if err := os.WriteFile(file, []byte(host+" 127.0.0.3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := dialed(); got != "127.0.0.2" {
+		t.Errorf("got %s, want that of the name server", got)
+	}
+	d.cache.reject()
+	if conn, err := d.dial(t.Context(), net.JoinHostPort(host, port), true); err == nil {
+		t.Errorf("got a connection to %v, want none", conn.RemoteAddr())
+	}
+	if got := dialed(); got != "127.0.0.2" {
+		t.Errorf("got %s, want that of the name server again", got)
+	}
+}
+
+// TestOutageKeepsTheCachedAddress loses the network after a connection. When it returns without a name server, the address that worked last
+// is still in use: no other machine has answered there.
+func TestOutageKeepsTheCachedAddress(t *testing.T) {
+	t.Parallel()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	_, port, _ := net.SplitHostPort(closed.Addr().String())
+	server := nameServer(t, netip.MustParseAddr("127.0.0.1"))
+	for _, scheme := range []string{"wss", "mqtts"} {
+		d := newDialer(Config{AddressFile: filepath.Join(t.TempDir(), "address")})
+		d.tcp.servers = func() []string { return []string{server} }
+		d.tcp.cache.dialed(host, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err := d.tcp.cache.confirm()(); err != nil {
+			t.Fatal(err)
+		}
+		if conn, err := d.dial(t.Context(), &url.URL{Scheme: scheme, Host: net.JoinHostPort(host, port), Path: "/mqtt"}); err == nil {
+			conn.Close()
+			t.Fatal("connected to a closed port")
+		}
+		if got := d.tcp.cache.get(host); got != "127.0.0.1" {
+			t.Errorf("%s: got cached address %q, want the one that worked", scheme, got)
+		}
+	}
+}
