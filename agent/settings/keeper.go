@@ -36,6 +36,8 @@ const (
 	settleShare = 12
 	// maxStarts is the number of starts with new settings that did not end the trial, after which they are rolled back.
 	maxStarts = 3
+	// storeInterval is the time between attempts to store the end of a trial.
+	storeInterval = time.Minute
 )
 
 // Config configures a Keeper. File, Check and Log are required.
@@ -68,6 +70,7 @@ type Keeper struct {
 	failing   []string // hardware self-tests
 	before    []string // those that failed with the settings to return to, if the running ones are on trial
 	restart   bool
+	failed    time.Time // when storing the end of a trial failed last; zero: it is stored
 
 	shown atomic.Pointer[protocol.SettingsStatus] // of the stored state
 }
@@ -261,6 +264,9 @@ func (k *Keeper) Observe(connected bool, failing []string) (changed bool) {
 	case k.connected.IsZero():
 		k.connected = now
 	}
+	if !k.failed.IsZero() && now.Sub(k.failed) >= storeInterval {
+		k.storeEnd(state{})
+	}
 	if !k.trying || k.restart {
 		return false
 	}
@@ -283,10 +289,21 @@ func (k *Keeper) Observe(connected bool, failing []string) (changed bool) {
 		return false
 	}
 	k.restart = k.trying // with the settings before
-	if err := k.store(before); err != nil {
-		log.Error("settings not stored", "error", err) // the next start counts as one of the trial
-	}
+	k.storeEnd(before)
 	return true
+}
+
+// storeEnd stores the end of a trial. If that fails, the next start counts as one of the trial, and Observe tries again.
+func (k *Keeper) storeEnd(before state) {
+	err := k.store(before)
+	switch {
+	case err == nil:
+		k.failed = time.Time{}
+		return
+	case k.failed.IsZero():
+		k.config.Log.Error("settings not stored", "error", err)
+	}
+	k.failed = time.Now()
 }
 
 // first reports whether there are no settings to return to, as on a machine that replaces another one: if one of its doors fails, the

@@ -451,3 +451,37 @@ func TestDir(t *testing.T) {
 		t.Errorf("got %q, %v, want the new content", got, err)
 	}
 }
+
+// TestSettledTrialIsStoredLater: the card cannot be written when a trial has ended well. The settings are stored when it can be, so that a later
+// restart without a network does not return to the settings before.
+func TestSettledTrialIsStoredLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine("file")
+		m.receive(1, "from the cloud")
+		m.start()
+		full := true
+		m.disk.fail = func() (before, after bool) { return full, false }
+		m.observe(time.Minute, true)
+		m.want(t, "from the cloud", protocol.SettingsStatus{Version: 1})
+		full = false
+		m.observe(2*storeInterval, true)
+		m.start()
+		m.observe(2*TrialTimeout, false)
+		m.want(t, "from the cloud", protocol.SettingsStatus{Version: 1})
+	})
+}
+
+// TestFullCardIsNotWrittenWithoutEnd counts the attempts to store the end of a trial.
+func TestFullCardIsNotWrittenWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine("file")
+		m.receive(1, "from the cloud")
+		m.start()
+		attempts := 0
+		m.disk.fail = func() (before, after bool) { attempts++; return true, false }
+		m.observe(time.Hour, true)
+		if limit := int(time.Hour/storeInterval) + 1; attempts < 2 || attempts > limit {
+			t.Errorf("got %d attempts in an hour, want at most %d", attempts, limit)
+		}
+	})
+}
