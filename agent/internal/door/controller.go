@@ -88,7 +88,7 @@ func (c *Controller) SetKeys(keys []ed25519.PublicKey) {
 }
 
 // Ask answers an ask with a claim. While the nonce is usable, a repeated ask receives the same claim; after that it receives
-// a new claim. After a grant it receives the results. An ask for a door that this agent does not have is ignored: another
+// a new claim. After a grant it receives the results, also from a closed controller, which claims nothing. An ask for a door that this agent does not have is ignored: another
 // agent of the branch may have it.
 func (c *Controller) Ask(m protocol.Ask) {
 	if !c.hasAll(m.Doors) {
@@ -107,6 +107,10 @@ func (c *Controller) Ask(m protocol.Ask) {
 		results := r.results
 		c.mu.Unlock()
 		c.send(results)
+		return
+	}
+	if c.closed { // the agent that is started next claims it
+		c.mu.Unlock()
 		return
 	}
 	if r.nonce == "" || now.Sub(r.claimedAt) > protocol.GrantAge {

@@ -740,3 +740,19 @@ func TestAnyMessageOrder(t *testing.T) {
 		}
 	})
 }
+
+// TestClosedControllerClaimsNothing asks an agent that is ending: a claim would take the press to it, and the agent that is started next could
+// not use the grant. An ask for a request that is decided still gets the results.
+func TestClosedControllerClaimsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.unlock(protocol.DefaultPulse)
+		first := b.wantResult(protocol.Opened)
+		b.controller.Close()
+		b.controller.Ask(protocol.Ask{RequestID: b.newRequest(), Doors: []string{"room_1"}})
+		b.wantSilence()
+		b.controller.Ask(protocol.Ask{RequestID: first.RequestID, Doors: []string{"room_1"}})
+		b.wantResult(protocol.Opened)
+	})
+}
