@@ -73,8 +73,31 @@ type installUpdateCommand struct {
 	Dir string `default:"/var/lib/yeolda-agent/update" help:"Where the agent left the package."`
 }
 
+// stuckDelay is how long an installation takes whose request cannot be removed.
+const stuckDelay = time.Minute
+
 // Run installs an update. systemd starts it as root when the agent has left a request.
 func (c *installUpdateCommand) Run(ctx context.Context) error {
+	return c.slowly(ctx, func() error { return c.install(ctx) })
+}
+
+// slowly runs an installation, and waits if it has failed and its request is still there, as on a card that became read-only: systemd would
+// start it again at once, without end.
+func (c *installUpdateCommand) slowly(ctx context.Context, install func() error) error {
+	err := install()
+	if err == nil {
+		return nil
+	}
+	if _, there := os.Lstat(filepath.Join(c.Dir, "request.json")); there == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(stuckDelay):
+		}
+	}
+	return err
+}
+
+func (c *installUpdateCommand) install(ctx context.Context) error {
 	if err := update.Share(filepath.Dir(updateFailed)); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -83,4 +84,29 @@ func TestInstallationWaitsForTheLock(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRequestThatCannotBeRemoved leaves a request that cannot be removed, as on a card that became read-only: systemd starts the installation
+// again as soon as it has ended, so it takes a while.
+func TestRequestThatCannotBeRemoved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		request := filepath.Join(dir, "request.json")
+		if err := os.MkdirAll(filepath.Join(request, "not-empty"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c, failed := installUpdateCommand{Dir: dir}, errors.New("read-only file system")
+		began := time.Now()
+		if err := c.slowly(t.Context(), func() error { return failed }); !errors.Is(err, failed) || time.Since(began) != stuckDelay {
+			t.Errorf("got %v after %v, want the error after %v", err, time.Since(began), stuckDelay)
+		}
+		began = time.Now()
+		if err := os.RemoveAll(request); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.slowly(t.Context(), func() error { return failed }); !errors.Is(err, failed) || time.Since(began) != 0 {
+			t.Errorf("without a request: got %v after %v, want the error at once", err, time.Since(began))
+		}
+	})
 }
