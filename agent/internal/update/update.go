@@ -34,7 +34,7 @@ import (
 const (
 	fetchTimeout = 15 * time.Minute // on a slow connection
 	maxPackage   = 200 << 20
-	// spaceLeft is the space that a package leaves on the disk, for the journal of the keypads; see package doctor.
+	// spaceLeft is the space that an installation leaves on the disk, for the journal of the keypads; see package doctor.
 	spaceLeft = 8 << 20
 	// askedTimeout is how long an update counts as asked for after a request. The service repeats it every few seconds, unless the rollout was
 	// stopped.
@@ -69,6 +69,7 @@ type Updater struct {
 	Client       *http.Client // nil: http.DefaultClient
 
 	free    func(dir string) (bytes uint64, err error) // nil: of the disk
+	program func() (bytes uint64)                      // size of the running program; nil: the real one
 	replace func(name string, text []byte) error       // nil: write
 
 	disk sync.Mutex // held while the state is stored
@@ -344,31 +345,50 @@ func (u *Updater) download(ctx context.Context, p protocol.Package) (err error) 
 		}
 	}()
 	_ = os.Remove(name) // of an earlier update
-	if err := u.checkSpace(response.ContentLength); err != nil {
+	room, err := u.checkSpace(response.ContentLength)
+	if err != nil {
 		return err
 	}
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	err = copyVerified(file, response.Body, p)
+	err = copyVerified(file, http.MaxBytesReader(nil, response.Body, room), p)
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// checkSpace returns an error if the disk has no space for a package of a size; below 0: unknown.
-func (u *Updater) checkSpace(size int64) error {
-	free := u.free
+// checkSpace returns the size of the largest package for which the disk has space, or an error if a package of a size is larger; below 0:
+// unknown. Root copies the package, and the program is kept beside the new one.
+func (u *Updater) checkSpace(size int64) (room int64, err error) {
+	free, program := u.free, u.program
 	if free == nil {
 		free = diskSpace
 	}
+	if program == nil {
+		program = programSize
+	}
 	available, err := free(u.Dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if needed := uint64(max(size, 0)) + spaceLeft; available < needed { //nolint:gosec // not negative
-		return fmt.Errorf("%d KiB of the disk are free, the package needs %d", available>>10, needed>>10)
+	fixed, needed := spaceLeft+2*program(), 2*uint64(max(size, 0)) //nolint:gosec // not negative
+	if available <= fixed || available < fixed+needed {
+		return 0, fmt.Errorf("%d KiB of the disk are free, the installation needs %d", available>>10, (fixed+needed)>>10)
 	}
-	return nil
+	return int64((available - fixed) / 2), nil //nolint:gosec // half of a disk
+}
+
+// programSize returns the size of the running program; 0: unknown.
+func programSize() uint64 {
+	name, err := os.Executable()
+	if err != nil {
+		return 0
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return 0
+	}
+	return uint64(info.Size()) //nolint:gosec // not negative
 }
 
 // diskSpace returns the free space of the disk of a folder.

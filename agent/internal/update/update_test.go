@@ -366,10 +366,30 @@ func TestFetchLeavesSpace(t *testing.T) {
 		if _, err := os.Stat(name); err == nil {
 			t.Error("the package of the earlier update takes space")
 		}
-		return spaceLeft + uint64(len(deb)) - 1, nil
+		return spaceLeft + 2*(1000+uint64(len(deb))) - 1, nil // root copies the package, and the program is kept beside the new one
 	}
+	f.program = func() uint64 { return 1000 }
 	if got := f.ask(t, signed(release, f.url, deb)); got.State != protocol.UpdateFetching || !strings.Contains(got.Detail, "KiB") {
 		t.Errorf("got %+v, want the space that is free", got)
+	}
+
+	enough := newFixture(t)
+	enough.program = f.program
+	enough.free = func(string) (uint64, error) { return spaceLeft + 2*(1000+uint64(len(deb))), nil }
+	if got := enough.ask(t, signed(release, enough.url, deb)); got.State != protocol.UpdateInstalling {
+		t.Errorf("with enough space: got %+v, want installing", got)
+	}
+
+	chunked := newFixture(t) // its size is not announced
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.(http.Flusher).Flush()
+		_, _ = w.Write(deb)
+	}))
+	t.Cleanup(server.Close)
+	chunked.program = f.program
+	chunked.free = func(string) (uint64, error) { return spaceLeft + 2*(1000+uint64(len(deb))) - 2, nil }
+	if got := chunked.ask(t, signed(release, server.URL, deb)); got.State != protocol.UpdateFetching || !strings.Contains(got.Detail, "too large") {
+		t.Errorf("of an unknown size: got %+v, want that it is too large", got)
 	}
 
 	torn := newFixture(t)
