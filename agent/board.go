@@ -35,6 +35,8 @@ type Keypad struct {
 //
 // Relay.Read must read the driven line back without changing it. periph's gpioioctl pin is unsuitable: its Read turns an
 // output into an input, which releases the relay, and its first Out drives the line Low before it drives it High.
+//
+// An input may have a method Fault() error, which returns why its last read failed: a level that could not be read is not a change.
 type Lock struct {
 	Device  string            // "front_1", "front_2", "room_3"; see protocol.ParseDevice
 	Kind    protocol.DoorKind // of Device

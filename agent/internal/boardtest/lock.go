@@ -152,7 +152,7 @@ func (c *Contact) Set(level gpio.Level) {
 	c.level = level
 }
 
-// Lose makes every set-up of the input fail with err.
+// Lose makes every set-up and every read of the input fail with err.
 func (c *Contact) Lose(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,6 +165,9 @@ func (c *Contact) In(gpio.Pull, gpio.Edge) error {
 	defer c.mu.Unlock()
 	return c.missing
 }
+
+// Fault returns why the input cannot be read.
+func (c *Contact) Fault() error { return c.In(gpio.PullNoChange, gpio.NoEdge) }
 
 // Read implements gpio.PinIn.
 func (c *Contact) Read() gpio.Level {

@@ -338,7 +338,7 @@ func (d *door) inspect() []protocol.SelfTest {
 		if input.pin == nil {
 			continue
 		}
-		if err := guard(func() error { return input.pin.In(gpio.PullNoChange, gpio.NoEdge) }); err != nil {
+		if err := guard(func() error { return errors.Join(input.pin.In(gpio.PullNoChange, gpio.NoEdge), fault(input.pin)) }); err != nil {
 			failed = append(failed, protocol.SelfTest{Name: input.name + " " + d.lock.Device, Detail: protocol.Clip(err.Error())})
 		}
 	}
@@ -424,6 +424,23 @@ func (d *door) isLost() bool {
 func read(pin gpio.PinIn) (level gpio.Level, err error) {
 	err = guard(func() error { level = pin.Read(); return nil })
 	return level, err
+}
+
+// readInput reads an observed input.
+func readInput(pin gpio.PinIn) (level gpio.Level, err error) {
+	level, err = read(pin)
+	if err == nil {
+		err = guard(func() error { return fault(pin) })
+	}
+	return level, err
+}
+
+// fault returns why the last read of an input failed. A level cannot show that, so an input may have this method.
+func fault(pin gpio.PinIn) error {
+	if f, ok := pin.(interface{ Fault() error }); ok {
+		return f.Fault()
+	}
+	return nil
 }
 
 // guard turns a panic of a driver into an error: a fault of one line must not end the agent, and with it the pulse timers of

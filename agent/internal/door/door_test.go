@@ -498,3 +498,52 @@ func TestInputEvents(t *testing.T) {
 		b.wantEvents(protocol.EventDoorOpened, protocol.EventDoorClosed, protocol.EventExitPressed)
 	})
 }
+
+// TestContactOfALostExpander loses the expander of a contact while the door is open, and finds it again. A line that cannot be read says
+// nothing about the door: it was reported as closed, and then as opened without a press.
+func TestContactOfALostExpander(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.contact.Set(true)
+		b.controller.Relock()
+		go b.controller.Watch(t.Context())
+		wait := func() { time.Sleep(5 * watchInterval) }
+		wait()
+		for range 2 {
+			b.contact.Set(false) // as a line reads that is lost
+			time.Sleep(watchInterval)
+			b.contact.Lose(errors.New("no such device"))
+			time.Sleep(time.Minute)
+			if got := b.controller.Contacts(); !got[0].Open {
+				t.Errorf("lost: got %+v, want the last state", got)
+			}
+			b.contact.Lose(nil)
+			b.contact.Set(true)
+			wait()
+		}
+		b.wantEvents()
+		b.contact.Set(false)
+		wait()
+		b.wantEvents(protocol.EventDoorClosed)
+	})
+}
+
+// TestContactOfALateExpander starts before the expander of a contact is there. A door that is open then was not opened at that moment.
+func TestContactOfALateExpander(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.contact.Lose(errors.New("no such device"))
+		b.controller.Relock()
+		go b.controller.Watch(t.Context())
+		time.Sleep(time.Minute)
+		b.contact.Set(true)
+		b.contact.Lose(nil)
+		time.Sleep(5 * watchInterval)
+		if got := b.controller.Contacts(); len(got) != 1 || !got[0].Open || got[0].ForMs > 300 {
+			t.Errorf("got %+v, want an open door since the expander is there", got)
+		}
+		b.wantEvents()
+	})
+}

@@ -23,21 +23,30 @@ type input struct {
 	seen      gpio.Level         // by the latest read
 
 	mu    sync.Mutex
+	known bool       // it could be read since the start
 	last  gpio.Level // that two consecutive reads agreed on
 	since time.Time  // of last
 }
 
-// poll reads the input and returns the event of a change, or "".
+// poll reads the input and returns the event of a change, or "". While it cannot be read, the level before remains. The first level of one
+// that could not be read at the start is no change.
 func (i *input) poll() protocol.EventKind {
-	level, err := read(i.pin)
-	steady := err == nil && level == i.seen
+	level, err := readInput(i.pin)
+	if err != nil {
+		return ""
+	}
+	steady := level == i.seen
 	i.seen = level
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !steady || level == i.last {
+	known := i.known
+	if !steady || known && level == i.last {
 		return ""
 	}
-	i.last, i.since = level, time.Now()
+	i.known, i.last, i.since = true, level, time.Now()
+	if !known {
+		return ""
+	}
 	if level == gpio.High {
 		return i.high
 	}
@@ -98,7 +107,7 @@ func (c *Controller) Contacts() []protocol.Contact {
 
 func (c *Controller) observe(device string, pin gpio.PinIn, high, low protocol.EventKind) {
 	if pin != nil {
-		level, _ := read(pin)
-		c.inputs = append(c.inputs, &input{device: device, pin: pin, high: high, low: low, last: level, seen: level, since: time.Now()})
+		level, err := readInput(pin)
+		c.inputs = append(c.inputs, &input{device: device, pin: pin, high: high, low: low, known: err == nil, last: level, seen: level, since: time.Now()})
 	}
 }

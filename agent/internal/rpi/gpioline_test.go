@@ -96,8 +96,8 @@ func TestLostInputIsRequestedAgain(t *testing.T) {
 			t.Error("got Low, want High")
 		}
 		chip.present = false
-		if in.Read() != gpio.Low {
-			t.Error("a lost input reads High")
+		if in.Read() != gpio.Low || in.Fault() == nil {
+			t.Error("a lost input reads High, or without a fault")
 		}
 		if err := in.In(gpio.PullNoChange, gpio.NoEdge); err == nil {
 			t.Error("a lost input is available")
@@ -106,6 +106,9 @@ func TestLostInputIsRequestedAgain(t *testing.T) {
 		time.Sleep(requestInterval)
 		if err := in.In(gpio.PullNoChange, gpio.NoEdge); err != nil {
 			t.Error(err)
+		}
+		if in.Read(); in.Fault() != nil {
+			t.Errorf("after the chip returned: got fault %v", in.Fault())
 		}
 	})
 }

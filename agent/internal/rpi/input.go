@@ -1,6 +1,7 @@
 package rpi
 
 import (
+	"sync"
 	"time"
 
 	"github.com/warthog618/go-gpiocdev"
@@ -13,6 +14,9 @@ import (
 type input struct {
 	gpio.PinIn // supports no edge detection
 	line       *gpioLine
+
+	mu  sync.Mutex
+	err error // of the last read
 }
 
 func newInput(settings config.Line, consumer string) *input {
@@ -37,8 +41,18 @@ func (i *input) Name() string   { return i.line.name() }
 // In reports whether the line is available. The settings define its pull and debouncing.
 func (i *input) In(gpio.Pull, gpio.Edge) error { return i.line.available() }
 
-// Read returns the level, or Low for a line that cannot be read: not released, not open, not pressed.
+// Read returns the level, or Low for a line that cannot be read; see Fault.
 func (i *input) Read() gpio.Level {
 	value, err := i.line.value()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.err = err
 	return err == nil && value == 1
+}
+
+// Fault returns why the last read failed, or nil.
+func (i *input) Fault() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.err
 }

@@ -98,13 +98,28 @@ func newInputPin(l line, level func() bool) *inputPin {
 func (p *inputPin) In(_ gpio.Pull, edge gpio.Edge) error {
 	p.installation.mu.Lock()
 	defer p.installation.mu.Unlock()
+	if err := p.fault(); err != nil {
+		return err
+	}
+	p.restart(edge)
+	return nil
+}
+
+// Fault returns why the input cannot be read, or nil; see package door.
+func (p *inputPin) Fault() error {
+	p.installation.mu.Lock()
+	defer p.installation.mu.Unlock()
+	return p.fault()
+}
+
+// fault is Fault for a caller that holds the lock.
+func (p *inputPin) fault() error {
 	if !p.installation.on(p.power) {
 		return fmt.Errorf("%s: %w", p.name, errUnpowered)
 	}
 	if p.installation.lost(p.device) {
 		return fmt.Errorf("%s: %w", p.name, syscall.ENODEV)
 	}
-	p.restart(edge)
 	return nil
 }
 
