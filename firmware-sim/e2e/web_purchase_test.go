@@ -1,12 +1,18 @@
 package e2e
 
 import (
+	"bytes"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
+	protocol "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -114,6 +120,7 @@ func TestWebPurchase(t *testing.T) {
 		p.on(phone).pay(s, "카드")
 		p.see("예약이 확정됐어요", "25,000원", "010-****-5678", "이 화면에서도 바로 열 수 있어요")
 		p.look("receipt", phone, desktop, narrow)
+		p.onPaper("receipt", "25,000원 · 카드", "사업자등록번호 000-00-00000", "대표 홍길동")
 		p.on(phone).press("열쇠 열기")
 		p.see("지금 열 수 있어요", "남았어요")
 		p.look("key-open", phone, desktop, narrow)
@@ -506,6 +513,38 @@ func payments(t testing.TB, s *world.Stack, order string) []payment {
 	}
 	getJSON(t, s.SandboxAt+"/sandbox/payments?orderId="+url.QueryEscape(order), &list)
 	return list.Payments
+}
+
+// onPaper checks that a printed page, or one saved as PDF, is one sheet with the given texts, and that nothing on it can only be
+// pressed. It has no key: it is for the accounting of a company.
+func (p *page) onPaper(name string, texts ...string) {
+	p.t.Helper()
+	sheet, err := chromedp.Call(p.ctx, protocol.PrintToPDF, protocol.PrintToPDFParams{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if dir := os.Getenv("SCREENSHOTS"); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, name+".pdf"), sheet.Data, 0o644); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	if n := len(regexp.MustCompile(`/Type /Page\b`).FindAll(sheet.Data, -1)); n != 1 {
+		p.t.Errorf("%s has %d sheets, want 1", name, n)
+	}
+	if bytes.Contains(sheet.Data, []byte("/k/")) {
+		p.t.Errorf("%s on paper has the link of the key", name)
+	}
+	media := func(kind string) {
+		if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: kind}); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	media("print")
+	defer media("")
+	p.see(texts...)
+	if idle := value[string](p, `[...document.querySelectorAll("button, input, summary, nav, .button, [role=timer]")].filter(e => e.checkVisibility()).map(e => e.outerHTML.slice(0, 80)).join("\n")`); idle != "" {
+		p.t.Errorf("%s on paper has\n%s", name, idle)
+	}
 }
 
 // tomorrow returns the next day in Seoul as YYYY-MM-DD.
