@@ -25,6 +25,7 @@ type cancellation struct {
 	asked   time.Time // when the guest asked, which the policy goes by; zero: now
 	keeps   int       // won that the policy leaves with the shop
 	soon    bool      // the queue sends the refund, because no caller does
+	stay    bool      // the whole stay ends, and its message covers the extensions
 	unclear bool      // a purchase whose outcome is unknown may be ended: see endUnclear
 	forced  bool      // no caller can name an account or try again later: the reservation ends now, and its money follows
 }

@@ -227,18 +227,36 @@ func TestExtensionEndsWithTheRefund(t *testing.T) {
 	}
 }
 
-// TestExtensionWithoutRefundIsAnnounced: the guest cancels a paid extension of which the policy returns nothing, and receives a message.
+// TestExtensionWithoutRefundIsAnnounced: the guest cancels a paid extension of which the policy returns nothing, and receives a message about
+// it and one about the extension that ends with it. If the whole stay is cancelled, one message is enough.
 func TestExtensionWithoutRefundIsAnnounced(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	g := s.loggedIn(t, sandbox.MethodCard)
-	s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore":100000,"percent":50}]`)
-	id := g.extend(t, s, g.end().Add(30*time.Minute))
-	s.answer(t, g.Buyer, "/payment/cancel", cancelBody(id), 200, "")
-	s.wantState(t, g.order.OrderID, "DONE")
-	s.noneWaits(t)
-	want := []string{"reservation-confirmed", "stay-extended", "extension-canceled-unrefunded"}
-	if got := s.messages(g.wish.Mobile); !slices.Equal(got, want) {
-		t.Errorf("messages %v, want %v", got, want)
+	for name, c := range map[string]struct {
+		stay  bool // is cancelled
+		state string
+		want  []string
+	}{
+		"the first extension": {false, "DONE", []string{"extension-canceled-unrefunded", "extension-canceled-unrefunded"}},
+		"the stay":            {true, "CANCELED", []string{"reservation-canceled-unrefunded"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			g := s.loggedIn(t, sandbox.MethodCard)
+			s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore":100000,"percent":50}]`)
+			s.exec(t, `update reservation set refund_policy = $1 where id = $2`, `[{"untilMinutesBefore":100000,"percent":50}]`, g.id)
+			id := g.extend(t, s, g.end().Add(30*time.Minute))
+			g.extend(t, s, g.end().Add(60*time.Minute))
+			if c.stay {
+				id = g.id
+			}
+			s.answer(t, g.Buyer, "/payment/cancel", cancelBody(id), 200, "")
+			s.wantState(t, g.order.OrderID, c.state)
+			s.noneWaits(t)
+			want := append([]string{"reservation-confirmed", "stay-extended", "stay-extended"}, c.want...)
+			if got := s.messages(g.wish.Mobile); !slices.Equal(got, want) {
+				t.Errorf("messages %v, want %v", got, want)
+			}
+		})
 	}
 }

@@ -220,10 +220,10 @@ func (c *change) cancelPaid(intent *cancellation) (ended bool, err error) {
 	if err := c.endExtensions(*intent); err != nil { // before end, which refunds them in full
 		return false, err
 	}
-	if err := c.end(0); err != nil || c.r().Extends == 0 || intent.soon {
+	if err := c.end(0); err != nil || c.r().Extends == 0 || intent.stay {
 		return true, err
 	}
-	return true, c.renotifyGuest(c.withoutKey(), notify.ExtensionUnrefunded, nil) // it ends alone
+	return true, c.renotifyGuest(c.withoutKey(), notify.ExtensionUnrefunded, nil)
 }
 
 // openPartOf returns the refund of a part that has to end before the rest is refunded, or nil. The provider has one state

@@ -75,6 +75,7 @@ func (c *change) endExtensions(intent cancellation) error {
 	if err != nil {
 		return err
 	}
+	intent.stay = intent.stay || c.r().Extends == 0
 	return c.endEach(following, intent)
 }
 
