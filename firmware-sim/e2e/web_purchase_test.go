@@ -164,6 +164,7 @@ func TestWebPurchase(t *testing.T) {
 		p.press("열쇠 열기") // the new one
 		p.see("부터 열 수 있어요", "뒤예요")
 		p.look("key-before")
+		p.wait("the answer of the service", `[...document.querySelectorAll("button[name=door]")].every(b => b.disabled)`)
 		// Companions can be invited and the stay can be extended before it begins. No door opens, and there is no stay to end.
 		if enabled := p.enabled("button[name=door], #end button"); enabled != "" {
 			t.Errorf("%q can be pressed a day before the reservation, want no door and no early end", enabled)

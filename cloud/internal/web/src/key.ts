@@ -41,7 +41,9 @@ const key = location.pathname.split("/")[2]!;
 const doors = "/api/door/v2/unlock";
 
 let skew = 0; // seconds by which the service's clock is ahead
+let synced = false; // the last answer of the service has set skew; the phone's clock alone may be hours off, so it closes no door
 let busy = false;
+let stale = false; // the page is being replaced
 let pressed: HTMLButtonElement | undefined; // browsers of 2021 do not name the submitter of a form
 
 const moment = (name: string): number => Number(main.dataset[name]);
@@ -126,12 +128,12 @@ function tick(): void {
   const state: State =
     at < moment("from") ? "before" : at < moment("to") ? "open" : at < moment("end") ? "leaving" : "after";
   main.dataset.state = state;
-  for (const button of buttons) button.disabled = busy || state !== "open" || main.dataset.stale === "true";
+  for (const button of buttons) button.disabled = busy || (synced && state !== "open") || stale;
   main.querySelectorAll<HTMLElement>("[data-until]").forEach((left) => {
     left.textContent = span(moment(left.dataset.until!) - at, left.dataset.until === "from");
   });
   const used = (at - moment("start")) / (moment("end") - moment("start"));
-  main.style.setProperty("--used", `${Math.round(100 * Math.min(1, Math.max(0, used)))}%`);
+  main.style.setProperty("--used", `${Math.round(100 * Math.max(0, used))}%`);
 }
 
 /** The time until an instant in the page's language: "1시간 5분 남았어요", "in 1 h 5 min". */
@@ -173,12 +175,14 @@ async function refresh(): Promise<void> {
     const data = ((await response.json()) as { data: Schemas["KeyFacts"] }).data;
     delete main.dataset.net;
     skew = Date.parse(data.serverTime) / 1000 - Date.now() / 1000;
+    synced = true;
     main.dataset.connected = String(data.online);
     showPass(data.pin);
     void showParts(data);
     const [from, to] = [Date.parse(data.windowFrom) / 1000, Date.parse(data.windowTo) / 1000];
     if (data.roomNo !== main.dataset.room || from !== moment("from") || to !== moment("to")) replacePage("moved");
   } catch {
+    synced = false;
     main.dataset.net = navigator.onLine ? "down" : "off";
   } finally {
     refreshing = false;
@@ -193,8 +197,8 @@ function keep(again: boolean): void {
 
 /** Loads the page again. Until it arrives, the doors of the old reservation cannot be pressed. */
 function replacePage(reason: "moved" | "gone"): void {
-  if (busy || main.dataset.stale) return;
-  main.dataset.stale = "true";
+  if (busy || stale) return;
+  stale = true;
   show("stale");
   location.replace(`${location.pathname}?fresh=${reason}`);
 }
