@@ -201,6 +201,9 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if answer.retryAfter > 0 {
 		w.Header().Set("Retry-After", answer.retryAfterSeconds())
 	}
+	if challenge := challenge(r, err); challenge != "" {
+		w.Header().Set("WWW-Authenticate", challenge)
+	}
 	body := wire.Envelope{Status: "error", ErrorType: &answer.errorType, ErrorCode: answer.errorCode, Message: &answer.message, Data: answer.data}
 	if err := wire.WriteEnvelope(w, answer.status, body); err != nil {
 		a.Log.ErrorContext(r.Context(), "answer cannot be encoded", "error", err)

@@ -1,12 +1,14 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
+	"github.com/yeolda/yeolda/cloud/internal/httpapi/session"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
@@ -146,11 +148,36 @@ func checkScope(r *http.Request) error {
 	if !p.Token() {
 		return nil
 	}
-	route := r.Method + " " + strings.TrimPrefix(chi.RouteContext(r.Context()).RoutePattern(), "/api")
+	route := routeOf(r)
 	if scope, ok := ScopeOf(route); ok && p.Has(scope) || route == cancelRoute && p.Has(account.ScopeBook) {
 		return nil
 	}
 	return account.ErrScopeForbidden
+}
+
+// routeOf returns the method and route of a request as scopes spells them.
+func routeOf(r *http.Request) string {
+	return r.Method + " " + strings.TrimPrefix(chi.RouteContext(r.Context()).RoutePattern(), "/api")
+}
+
+// challenge returns the WWW-Authenticate of an error (RFC 6750, section 3): for a token that is not accepted, and for a request
+// without credentials to an endpoint of administrators that accepts a token. It is empty for every other error.
+func challenge(r *http.Request, err error) string {
+	const bearer = `Bearer realm="yeolda"`
+	route := routeOf(r)
+	scope, ok := ScopeOf(route)
+	switch {
+	case errors.Is(err, session.ErrToken):
+		return bearer + `, error="invalid_token"`
+	case errors.Is(err, account.ErrScopeForbidden):
+		if ok {
+			return bearer + `, error="insufficient_scope", scope="` + string(scope) + `"`
+		}
+		return bearer + `, error="insufficient_scope"`
+	case errors.Is(err, errNoSession) && ok && strings.Contains(route, "/admin/"):
+		return bearer
+	}
+	return ""
 }
 
 // guarded is handle for endpoints that a token can use only with their scope, and an administrator only after a recent proof

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -85,6 +86,16 @@ func TestTokenScopes(t *testing.T) {
 			}
 			if got != want {
 				t.Errorf("%s by %s: %+v, want %+v: %s", o.OperationID, b.name, got, want, answer.Raw)
+			}
+			challenge := ""
+			if got.message == scopeMissing {
+				challenge = `Bearer realm="yeolda", error="insufficient_scope"`
+				if scope != "none" {
+					challenge += fmt.Sprintf(`, scope=%q`, scope)
+				}
+			}
+			if got := answer.Header.Get("WWW-Authenticate"); got != challenge {
+				t.Errorf("%s by %s: the challenge %q, want %q", o.OperationID, b.name, got, challenge)
 			}
 		}
 	}
@@ -185,7 +196,21 @@ func TestTokenLife(t *testing.T) {
 	}
 	hq.Delete("/v2/admin/tokens/"+id, nil).OK(t)
 	for _, path := range []string{"/v2/admin/branches/gangnam/settings", "/v2/branches"} {
-		nobody.Send("GET", path, nil, header).Envelope(t).Fails(t, 401, "AuthenticationError", badToken)
+		answer := nobody.Send("GET", path, nil, header).Envelope(t)
+		answer.Fails(t, 401, "AuthenticationError", badToken)
+		if got := answer.Header.Get("WWW-Authenticate"); got != `Bearer realm="yeolda", error="invalid_token"` {
+			t.Errorf("%s with a revoked token: the challenge %q", path, got)
+		}
+	}
+	for path, want := range map[string]string{
+		"/v2/admin/branches/gangnam/settings":             `Bearer realm="yeolda"`,
+		"/admin/door/v2/unlock/subscribe?requestId=" + id: `Bearer realm="yeolda"`,
+		"/v2/admin/tokens":                                "", // tokens cannot use it
+		"/my-reservations":                                "", // of a guest
+	} {
+		if answer := nobody.Get(path); answer.HTTP != 401 || answer.Header.Get("WWW-Authenticate") != want {
+			t.Errorf("%s without a session: %d with the challenge %q, want 401 with %q", path, answer.HTTP, answer.Header.Get("WWW-Authenticate"), want)
+		}
 	}
 	if _, err := replica.Token(t.Context(), secret); !errors.Is(err, account.ErrNoToken) {
 		t.Errorf("a replica accepts a revoked token: %v", err)
