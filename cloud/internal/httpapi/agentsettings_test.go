@@ -39,7 +39,7 @@ func TestAgentSettingsInTheConsole(t *testing.T) {
 		states[state.Settings] = true
 	}
 	notice()
-	manager.Put(path, map[string]any{"base": 0}).Fails(t, 400, "IllegalArguemntError", "settings 값은 필수입니다.")
+	manager.Put(path, map[string]any{"base": 0}).Fails(t, 400, "IllegalArguemntError", "설정(settings) 값은 필수입니다.")
 	manager.Put(path, map[string]any{"settings": "a\x01", "base": 0}).Fails(t, 400, "IllegalArguemntError", "설정(settings)은 제어 문자가 없는 24KB 이하의 텍스트여야 합니다.")
 	manager.Put(path, map[string]any{"settings": text, "base": 0}).OK(t)
 	notice()

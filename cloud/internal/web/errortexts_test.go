@@ -81,3 +81,18 @@ func TestConsoleSaysErrorsInEnglish(t *testing.T) {
 		}
 	}
 }
+
+// TestConsoleSaysFieldErrorsInEnglish checks that the English console reads each message of the service about a field.
+func TestConsoleSaysFieldErrorsInEnglish(t *testing.T) {
+	t.Parallel()
+	console := read(t, "src/console/parts.ts")
+	problems := regexp.MustCompile(`"(값[^"]+)"`).FindAllStringSubmatch(read(t, "../httpapi/wire/fields.go"), -1)
+	if len(problems) < 5 {
+		t.Fatalf("the service has %d messages about a field, want at least 5", len(problems))
+	}
+	for _, m := range problems {
+		if ending := strings.ReplaceAll(regexp.QuoteMeta(m[1]), "%d", `(\d+)`); !strings.Contains(console, "/"+ending+"$/") {
+			t.Errorf("no English text for a message about a field: %s", m[1])
+		}
+	}
+}

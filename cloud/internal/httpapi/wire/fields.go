@@ -75,6 +75,15 @@ var fieldNames = map[string]string{ //nolint:gosec // names of fields, no secret
 	"yearMonth": "조회 월", "month": "조회 월", "since": "시작 시각", "refundBankCode": "환불 은행", "refundAccount": "환불 계좌번호", "refundHolder": "환불 예금주",
 	"refundPolicy": "환불 규정", "refundPolicy.untilMinutesBefore": "환불 기한", "refundPolicy.percent": "환불 비율", "compensation": "보상", "compensation.afterMinutes": "보상 기준 시간",
 	"revision": "설정 번호", "closedOnHolidays": "공휴일 휴무",
+	"acceptConflicts": "겹침 허용", "action": "작업", "actor": "작업한 사람", "afterMinutes": "보상 기준 시간", "agents": "지점 장치", "base": "기준 버전", "cashReceipt": "현금영수증",
+	"change": "바꿀 설정", "channel": "알림 방법", "closed": "휴무 여부", "companion": "동행 열쇠", "copyFrom": "복사할 지점", "create": "새로 만들기", "device": "문 장치",
+	"doctor": "진단", "door": "문", "doors": "문", "en": "영어", "ko": "한국어", "escalateAfterMinutes": "상위 알림 시간", "expected": "확인한 값", "extendFirst": "연장 우선",
+	"externalId": "채널의 예약 번호", "fullAfterMinutes": "전액 보상 시간", "held": "선점한 예약", "holidays": "공휴일 적용", "how": "방법", "keypad": "키패드", "kinds": "알림 종류",
+	"label": "이름", "lang": "언어", "latitude": "위도", "longitude": "경도", "listing": "채널 연결", "min10": "10분 가격", "min30": "30분 가격", "min60": "60분 가격", "near": "기준 위치",
+	"new": "새 내용", "old": "이전 내용", "note": "메모", "nth": "몇째 주", "number": "번호", "perPhonePerMonth": "번호별 월 한도", "percent": "비율", "photo": "사진", "preview": "미리 보기",
+	"publicKey": "공개 키", "q": "검색어", "reference": "증빙", "refundAmount": "환불 금액", "replaces": "교체할 장치", "rule": "규칙", "scopes": "권한", "session": "세션",
+	"settings": "설정", "settleSeconds": "확인 시간", "step": "단계", "target": "지점 또는 에어컨 옵션", "token": "토큰", "types": "이벤트 종류", "undo": "되돌리기", "untilMinutesBefore": "환불 기한",
+	"username": "장치 이름", "waves": "배포 단계", "weekday": "요일", "wholeStay": "이용 시간 전체", "wonPerMinute": "분당 보상 금액", "yearly": "매년 반복",
 }
 
 // weekdays are the Korean names of the days of the week, from Sunday.

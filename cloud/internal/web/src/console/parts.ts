@@ -264,18 +264,21 @@ export function explain(error: unknown): string {
   return error.message || t("serverFailed");
 }
 
-const fieldProblems: [ending: string, text: TextKey][] = [
-  ["값은 필수입니다.", "fieldMissing"],
-  ["값의 형식이 올바르지 않습니다.", "fieldMalformed"],
-  ["값이 올바르지 않습니다.", "fieldUnknown"],
+const fieldProblems: [ending: RegExp, text: TextKey][] = [
+  [/값은 필수입니다\.$/, "fieldMissing"],
+  [/값의 형식이 올바르지 않습니다\.$/, "fieldMalformed"],
+  [/값이 올바르지 않습니다\.$/, "fieldUnknown"],
+  [/값은 최대 (\d+)자까지 입력할 수 있습니다\.$/, "fieldTooLong"],
+  [/값은 (\d+)에서 (\d+) 사이여야 합니다\.$/, "fieldOutOfRange"],
 ];
 
 /** The English text of a Korean message about a field, such as "월요일 운영 시간(open) 값의 형식이 올바르지 않습니다." */
 function fieldError(message: string): string | undefined {
   const [, day = "", field] = /^(?:([일월화수목금토])요일 )?.*?\(?([\w.]+)\)? 값/.exec(message) ?? [];
-  const problem = fieldProblems.find(([ending]) => message.endsWith(ending))?.[1];
-  if (!field || !problem) return undefined;
-  const text = t(problem, { field });
+  const [ending, problem] = fieldProblems.find(([ending]) => ending.test(message)) ?? [];
+  if (!field || !ending || !problem) return undefined;
+  const [, low = "", high = ""] = ending.exec(message) ?? [];
+  const text = t(problem, { field, low, high });
   return day ? `${weekdayText("일월화수목금토".indexOf(day))}: ${text}` : text;
 }
 

@@ -645,6 +645,8 @@ export const en: Texts = {
   undone: "Taken back.",
   fieldMissing: "{field} is required.",
   fieldMalformed: "{field} has the wrong format.",
+  fieldTooLong: "{field} has at most {low} characters.",
+  fieldOutOfRange: "{field} must be between {low} and {high}.",
   fieldUnknown: "{field} has an invalid value.",
   fieldNotWhole: "{field}: enter digits only.",
   methodCard: "Card",

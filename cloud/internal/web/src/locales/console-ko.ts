@@ -640,6 +640,8 @@ export const ko = {
   undone: "되돌렸어요.",
   fieldMissing: "{field} 값이 필요해요.",
   fieldMalformed: "{field} 값의 형식이 맞지 않아요.",
+  fieldTooLong: "{field} 값은 {low}자까지 쓸 수 있어요.",
+  fieldOutOfRange: "{field} 값은 {low}에서 {high} 사이여야 해요.",
   fieldUnknown: "{field} 값이 맞지 않아요.",
   fieldNotWhole: "{field} 칸에는 숫자만 적어 주세요.",
   methodCard: "카드",
