@@ -36,3 +36,22 @@ func TestLostOrderIsRebuiltByItsCallback(t *testing.T) {
 		t.Error("no key")
 	}
 }
+
+// TestDepositOfALostOrderAsksForItsAccount: the database has lost an order whose account waits for its deposit, and its time is sold again.
+// The deposit cannot be kept, so its guest is asked for an account.
+func TestDepositOfALostOrderAsksForItsAccount(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, w := s.bought(t, sandbox.MethodVirtualAccount)
+	id := s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+	s.awaitMessages(t, w.Mobile, "virtual-account-issued")
+	s.exec(t, `update reservation set state = 'EXPIRED', order_id = null where id = $1`, id)
+	s.exec(t, `delete from orders where order_id = $1`, order.OrderID)
+	s.exec(t, `update payment set payment_key = null, closed_at = now(), check_at = 'infinity' where reservation_id = $1`, id)
+	w.Method, w.Mobile = sandbox.MethodCard, "01099998888"
+	if _, err := s.buyer().Buy(s.ctx, w); err != nil {
+		t.Fatal(err)
+	}
+	s.deposit(t, order.OrderID)
+	s.refundToken(t, s.await(t, order.OrderID, "CANCELED"))
+}

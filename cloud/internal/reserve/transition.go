@@ -456,6 +456,7 @@ func (c *change) saveProviderState(p toss.Payment) error {
 	var deposited time.Time
 	if v := p.VirtualAccount; v != nil {
 		state.Account = money.DepositAccount{Bank: v.Bank, Number: v.Number, Holder: v.CustomerName}
+		c.Payment.Account.Number = cmp.Or(c.Payment.Account.Number, v.Number) // of a lost order, it was not known: see ByDeposit
 		if p.Status == toss.StatusDone || !p.ApprovedAt.IsZero() && (p.Status == toss.StatusCanceled || p.Status == toss.StatusPartialCanceled) {
 			deposited = c.now
 		}
