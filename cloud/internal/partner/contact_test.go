@@ -84,3 +84,48 @@ func TestPartnerBookingWithoutContact(t *testing.T) {
 		t.Errorf("%s with the messages %q, want CANCELED and the confirmation only (%v)", state, templates, err)
 	}
 }
+
+// A partner changes a booking whose stay staff move to another room at that moment: the change is made in the new room.
+func TestChangeWhileStaffMoveTheStay(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	at := s.start(3)
+	report := func(seq int, end time.Time) (int, map[string]any) {
+		return s.event(t, map[string]any{"type": "booking.updated", "externalId": "A", "listingId": "gangnam-1", "seq": seq, "start": at, "end": end})
+	}
+	_, created := report(1, at.Add(time.Hour))
+	tx, err := s.DB.Pool.Begin(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(s.ctx) }()
+	if _, err := tx.Exec(s.ctx, `select from room where no in (1, 2) for update`); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan int, 1)
+	go func() {
+		status, _ := report(2, at.Add(90*time.Minute))
+		answered <- status
+	}()
+	for waiting := false; !waiting; time.Sleep(10 * time.Millisecond) { // PostgreSQL reports no event for a lock
+		if err := s.DB.Pool.QueryRow(s.ctx, `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = tx.Exec(s.ctx, `update reservation set room_id = (select o.id from room o join room m using (branch_id) where m.id = room_id and o.no = 2) where id = $1`, created["reservationId"])
+	if err == nil {
+		err = tx.Commit(s.ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := <-answered; status != 200 {
+		t.Errorf("HTTP %d, want 200", status)
+	}
+	var room int
+	var length time.Duration
+	err = s.DB.Pool.QueryRow(s.ctx, `select m.no, r.end_at - r.start_at from reservation r join room m on m.id = r.room_id where r.id = $1 and r.state = 'DONE'`, created["reservationId"]).Scan(&room, &length)
+	if err != nil || room != 2 || length != 90*time.Minute {
+		t.Errorf("%s in room %d (%v), want 90 minutes in room 2", length, room, err)
+	}
+}

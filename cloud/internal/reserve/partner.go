@@ -43,6 +43,15 @@ type PartnerBooking struct {
 // ErrPartnerConflict: the time is taken, held, closed or past; existing reservations are unchanged. [booking.InvalidError]: an administrator
 // enters a booking that is live in another branch.
 func (s *Service) TakePartnerBooking(ctx context.Context, b PartnerBooking) (id booking.ReservationID, err error) {
+	for range maxOvertaken {
+		if id, err = s.takePartnerBooking(ctx, b); !errors.Is(err, errMovedMeanwhile) {
+			break
+		}
+	}
+	return id, err
+}
+
+func (s *Service) takePartnerBooking(ctx context.Context, b PartnerBooking) (id booking.ReservationID, err error) {
 	conflict, status := false, "" // the latter is the one before
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		id, conflict = 0, false
@@ -122,7 +131,7 @@ func (s *Service) endPartner(ctx context.Context, tx pgx.Tx, id booking.Reservat
 	return c.end(0)
 }
 
-// errMovedMeanwhile is returned if staff moved the stay of a booking to another room while the booking was read. Reading it again helps.
+// errMovedMeanwhile is returned if the stay of a booking came to another room before that was locked. Taking the booking again helps.
 var errMovedMeanwhile = errors.New("reserve: the stay was moved meanwhile")
 
 // placePartner adds a booking to the calendar, or moves its stay to its new time. before is what the partner reported last, present the
