@@ -36,8 +36,8 @@ func (c *backupCmd) Run(p *program) error {
 	}
 	defer func() { _ = os.Remove(f.Name()) }() // it was renamed after success
 	err = p.withTool(c.Database, "pg_dump", func(tool *exec.Cmd, _ *postgres.DB) error {
-		tool.Args = append(tool.Args, "--format=custom", "--no-owner", "--no-privileges", "--exclude-table="+postgres.RestorationTable)
-		tool.Stdout = f
+		// Not to its standard output, to which pg_dump 17 appends the list of contents a second time instead of completing the first one.
+		tool.Args = append(tool.Args, "--format=custom", "--no-owner", "--no-privileges", "--exclude-table="+postgres.RestorationTable, "--file="+f.Name())
 		return tool.Run()
 	})
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
