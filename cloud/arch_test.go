@@ -29,7 +29,7 @@ var layers = [][]string{
 }
 
 // testOnly packages are imported by tests and by the sandbox's program.
-var testOnly = map[string]bool{"sandbox": true, "pgtest": true, "servicetest": true, "agenttest": true, "contract": true, "moneytest": true, "torture": true, "attack": true, "integrators": true, "clientgen": true}
+var testOnly = map[string]bool{"sandbox": true, "pgtest": true, "servicetest": true, "agenttest": true, "contract": true, "moneytest": true, "torture": true, "crowdsim": true, "attack": true, "integrators": true, "clientgen": true}
 
 // rules forbid an import, each with its reason.
 var rules = []struct{ in, imports, because string }{

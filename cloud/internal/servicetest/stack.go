@@ -116,6 +116,13 @@ func StartSkewed(t testing.TB, ahead time.Duration, change ...func(*config.Setti
 	return start(t, machine, postgres.NewClock(machine.Now), change...)
 }
 
+// StartApart is Start on a clock that replicas share, from which the time of this replica's rules differs by apart. In production the
+// comparison with the database's clock leaves at most a second.
+func StartApart(t testing.TB, clock *Clock, apart time.Duration, change ...func(*config.Settings)) *Stack {
+	t.Helper()
+	return start(t, clock, postgres.AloneClock(func() time.Time { return clock.Now().Add(apart) }), change...)
+}
+
 func start(t testing.TB, clock *Clock, rules *postgres.Clock, change ...func(*config.Settings)) *Stack {
 	t.Helper()
 	kept := new(capture.Output)

@@ -1,0 +1,107 @@
+package crowdsim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/toss"
+)
+
+// restTimeout is how long the end of a sequence may take on a busy machine.
+const restTimeout = 3 * time.Minute
+
+// unsettled lists what has not ended: payments, refunds, doubts about a payment, a rebuild, and partners' blocks.
+const unsettled = `
+	select format('%s %s %s', 'reservation', id, state) from reservation where state in ('CONFIRMING', 'CANCELING', 'WAITING_FOR_DEPOSIT')
+	union all select format('%s of %s %s %s', 'refund', reservation_id, state, error_code) from refund where state in ('REQUESTED', 'PENDING', 'FAILED')
+	union all select format('blocked key %s', id) from reservation where keys_blocked and state = 'DONE'
+	union all select 'rebuild' from rebuild where ended_at is null
+	union all select format('block %s %s', id, state) from channel_block where state in ('WANTED', 'UNWANTED')`
+
+// rest ends the faults and settles what is open, as administrators can in the console and in the provider's dashboard.
+func (w *world) rest(t *testing.T) {
+	w.note("the end")
+	w.box.ClearFaults()
+	w.clock.Advance(11 * time.Minute) // unpaid accounts and holds end
+	s := &step{world: w, t: t, rng: rand.New(rand.NewPCG(w.seed, 0)), name: "end rest"}
+	for deadline := time.Now().Add(restTimeout); ; {
+		open := w.rows(t, unsettled)
+		if len(open) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("seed %d: never settled: %v", w.seed, open)
+		}
+		s.endRefunds()
+		w.clock.Advance(15 * time.Second)
+		time.Sleep(50 * time.Millisecond) // rows of other processes: there is no event to wait for
+	}
+	if err := moneytest.Settled(w.ctx, w.replicas[0].DB.Pool); err != nil {
+		t.Fatal(err)
+	}
+	s.endDiscrepancies()
+}
+
+// endRefunds approves, or sends again, each refund that waits for an administrator.
+func (s *step) endRefunds() {
+	for _, id := range s.rows(s.t, `select id::text from reservation r where `+refundOpen+` order by id`) {
+		path, body := "/v2/admin/reservations/"+id+"/refund", map[string]any{}
+		if s.call(s.staff[0], http.MethodPost, path+"/approval", nil).HTTP == http.StatusOK ||
+			s.call(s.staff[1], http.MethodPost, path+"/approval", nil).HTTP == http.StatusOK {
+			continue
+		}
+		if len(s.rows(s.t, `select id::text from payment p join reservation r on r.id = p.reservation_id where id::text = $1 and account_number is not null`, id)) > 0 {
+			s.transfer(body)
+			body["refundReceiveAccountHolderName"] = "홍길동"
+		}
+		if s.call(s.staff[0], http.MethodPost, path, body).ErrorCode == "OTHER_TRANSFER_OPEN" {
+			s.repeatTransfer(id)
+		}
+	}
+}
+
+// repeatTransfer repeats in the provider's dashboard what the bank has returned.
+func (s *step) repeatTransfer(id string) {
+	order := s.rows(s.t, `select order_id from reservation where id::text = $1`, id)[0]
+	payment := s.rows(s.t, `select payment_key from payment where reservation_id::text = $1`, id)[0]
+	keys := s.rows(s.t, `select key_set from payment where reservation_id::text = $1`, id)[0]
+	won := s.box.Bounced(order)
+	_, err := s.replicas[0].Replica(s.t).Payments.Cancel(s.ctx, toss.KeySet(keys), fmt.Sprint("repeated-", order, won), payment,
+		toss.CancelRequest{Reason: "재송금", Amount: &won, RefundAccount: &toss.RefundAccount{Bank: "20", Number: "1002123456789", Holder: "홍길동"}})
+	s.note("transfer repeated", order, err)
+}
+
+const openDiscrepancies = `select id::text from reconciliation_difference where resolved_at is null`
+
+// endDiscrepancies compares the books, refunds the orphans and closes what is left. Another comparison finds nothing.
+func (s *step) endDiscrepancies() {
+	replica := s.replicas[0].Replica(s.t)
+	compare := func() {
+		if _, err := replica.Reconcile(s.ctx, reserve.Full, reserve.ReconcileSpan); err != nil {
+			s.violation("compare the books: %v", err)
+		}
+	}
+	compare()
+	account := map[string]string{"refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "홍길동"}
+	for _, id := range s.rows(s.t, openDiscrepancies+` and kind = 'orphan'`) {
+		if reply := s.call(s.staff[0], http.MethodPost, "/v2/admin/differences/"+id+"/refund", account); reply.HTTP != http.StatusOK {
+			s.violation("an orphan cannot be refunded: %s", reply.Raw)
+		}
+	}
+	for _, id := range s.rows(s.t, openDiscrepancies) {
+		kind := s.rows(s.t, `select kind || ' ' || detail from reconciliation_difference where id::text = $1`, id)[0]
+		s.note("closed by a person: "+kind, id)
+		if reply := s.call(s.staff[0], http.MethodPost, "/v2/admin/differences/"+id+"/resolution", map[string]string{"resolution": "확인함"}); reply.HTTP != http.StatusOK {
+			s.violation("a discrepancy cannot be closed: %s", reply.Raw)
+		}
+	}
+	compare()
+	for _, left := range s.rows(s.t, `select order_id || ' ' || kind || ' ' || detail from reconciliation_difference where resolved_at is null`) {
+		s.violation("the comparison finds: %s", left)
+	}
+}
