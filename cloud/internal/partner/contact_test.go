@@ -129,3 +129,59 @@ func TestChangeWhileStaffMoveTheStay(t *testing.T) {
 		t.Errorf("%s in room %d (%v), want 90 minutes in room 2", length, room, err)
 	}
 }
+
+// Two first events of a booking arrive at the same time, for two rooms: it has one stay, that of the newer event.
+func TestFirstEventsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	at := s.start(3)
+	answered := make(chan int, 2)
+	report := func(room, seq int) {
+		status, _ := s.event(t, map[string]any{
+			"type": "booking.updated", "externalId": "A", "listingId": fmt.Sprint("gangnam-", room), "seq": seq, "start": at, "end": at.Add(time.Hour),
+		})
+		answered <- status
+	}
+	tx, err := s.DB.Pool.Begin(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(s.ctx) }()
+	_, err = tx.Exec(s.ctx, `
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, method, amount, paid_at)
+		select branch_id, m.id, 'DONE', 'ADMIN', $1::timestamptz, $1::timestamptz + interval '1 hour', tstzrange($1::timestamptz, $1::timestamptz + interval '70 minutes'), '관리자', 0, now()
+		from room m join branch b on b.id = m.branch_id where b.code = 'gangnam' and m.no = 1`, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := func(n int) bool {
+		var got int
+		if err := s.DB.Pool.QueryRow(s.ctx, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = $1`, "Lock").Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		return got >= n
+	}
+	go report(1, 1)
+	for !waiting(1) {
+		time.Sleep(10 * time.Millisecond) // PostgreSQL reports no event for a lock
+	}
+	go report(2, 2)
+	for !waiting(2) && len(answered) == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := tx.Rollback(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if status := <-answered; status != 200 {
+			t.Errorf("HTTP %d, want 200", status)
+		}
+	}
+	var stays string
+	err = s.DB.Pool.QueryRow(s.ctx, `
+		select string_agg(format('room %s, seq %s', m.no, b.seq), '; ') from reservation r join room m on m.id = r.room_id
+		left join partner_booking b on b.reservation_id = r.id where r.source = 'PARTNER' and r.state = $1`, "DONE").Scan(&stays)
+	if err != nil || stays != "room 2, seq 2" {
+		t.Errorf("stays: %s (%v), want one in room 2, of seq 2", stays, err)
+	}
+}

@@ -159,6 +159,10 @@ func scanPartnerBooking(row pgx.CollectableRow) (b PartnerBooking, err error) {
 
 // LockPartnerBooking returns a booking and locks its row until the transaction ends, or returns ErrNoPartnerBooking.
 func LockPartnerBooking(ctx context.Context, tx pgx.Tx, partner, externalID string) (PartnerBooking, error) {
+	// A booking that is not known yet has no row to lock, and its events may be for different rooms.
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('partner booking ' || $1 || ' ' || $2, 0))`, partner, externalID); err != nil {
+		return PartnerBooking{}, err
+	}
 	rows, err := tx.Query(ctx, selectPartnerBooking+`where partner = $1 and external_id = $2 for update`, partner, externalID)
 	if err != nil {
 		return PartnerBooking{}, err
