@@ -2,6 +2,12 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
@@ -58,6 +64,43 @@ func TestWebLeftOpen(t *testing.T) {
 		hq.must("DELETE", fmt.Sprintf("/admin/reservation/%d?bookingStatus=paid", id), nil, nil)
 		value[bool](p, seenAgain)
 		p.see("다가오는 예약이 없어요")
+	})
+
+	t.Run("the language after a deployment", func(t *testing.T) {
+		target, err := url.Parse(s.Pages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages := httputil.NewSingleHostReverseProxy(target)
+		var english string // the script of the version before, which the service no longer has
+		var asked atomic.Bool
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == english && !asked.Swap(true) {
+				http.NotFound(w, r)
+				return
+			}
+			pages.ServeHTTP(w, r)
+		}))
+		defer proxy.Close()
+		for _, name := range scripts(t, s, get(t, s.Pages+"/")) {
+			if strings.Contains(get(t, s.Pages+name), "Which branch would you like?") {
+				english = name
+			}
+		}
+		p := first.another(t)
+		p.base = proxy.URL
+		p.expect("404 (Not Found)", "ERR_INTERNET_DISCONNECTED")
+		p.open("/terms")
+		p.see("이용약관")
+		p.offline(true)
+		p.press("English")
+		p.offline(false)
+		p.see("이용약관") // a new document would be that of a browser without a network
+		p.press("English")
+		p.see("This is a translation")
+		if lang := value[string](p, `document.documentElement.lang`); lang != "en" || !asked.Load() {
+			t.Errorf("the page is in %q, its former script was asked for: %v", lang, asked.Load())
+		}
 	})
 
 	t.Run("the banks of a refund", func(t *testing.T) {

@@ -47,7 +47,7 @@ addEventListener("pageshow", (event) => {
   if (event.persisted && location.pathname.startsWith("/book/")) location.reload();
 });
 
-void speakIn(language.peek()).then(start);
+void speakIn(language.peek(), () => language.set("ko")).then(start);
 
 function start(): void {
   const app = document.getElementById("app")!;

@@ -141,11 +141,9 @@ function otherHold(shown: Held, current: Held): Child {
       sign(question(), "wait"),
       t("otherHoldTitle"),
       t("otherHoldText"),
-      button(t("buyThis", { what: heldText(current) }), () => void take(current, async () => {})()),
+      button(heldText(current), () => void take(current, async () => {})()),
       // An exchange is held on the summary only, where the guest sees what is refunded.
-      purchase()?.replaces
-        ? null
-        : button(t("buyThis", { what: heldText(shown) }), () => void take(shown, again)(), { kind: "soft" }),
+      purchase()?.replaces ? null : button(heldText(shown), () => void take(shown, again)(), { kind: "soft" }),
     ),
     trouble(problem),
   ];

@@ -58,7 +58,15 @@ function header(): Child {
       "nav",
       null,
       h("a", { href: "/my" }, t("my")),
-      h("a", { lang: other, href: inLanguage(other), onclick: clicks(() => speakIn(other)) }, t("otherLanguage")),
+      h(
+        "a",
+        {
+          lang: other,
+          href: inLanguage(other),
+          onclick: clicks(() => speakIn(other, () => online.peek() && location.replace(inLanguage(other)))),
+        },
+        t("otherLanguage"),
+      ),
     ),
   );
 }

@@ -160,9 +160,7 @@ const maxOrderName = 100; // characters that the provider takes
 
 /** Names the order. A name that is too long is cut, but not within a surrogate pair. */
 export const orderName = (branch: Branch, room: string): string =>
-  t("payOrder", { branch: branchName(branch), room: t("room", { no: room }) })
-    .slice(0, maxOrderName)
-    .replace(/[\ud800-\udbff]$/, "");
+  `${branchName(branch)} ${t("room", { no: room })}`.slice(0, maxOrderName).replace(/[\ud800-\udbff]$/, "");
 
 function order(held: Held): Record<string, string> {
   const p = purchase()!;

@@ -19,15 +19,12 @@ async function learn(next: Language): Promise<void> {
   refusals = texts.refusals;
 }
 
-/** Switches the language of the page. If the texts cannot be loaded, the page keeps its language. */
-export async function speakIn(next: Language): Promise<void> {
-  try {
-    await learn(next);
-  } catch {
-    next = "ko";
-  }
-  speak(next);
-}
+/**
+ * Switches the language of the page. If the texts cannot be loaded, as after a deployment, otherwise is called: a new document names
+ * those of the present version.
+ */
+export const speakIn = (next: Language, otherwise: () => unknown): Promise<void> =>
+  learn(next).then(() => speak(next), otherwise);
 
 export const t = translator<keyof Texts>(() => tables[language.peek()] ?? ko);
 

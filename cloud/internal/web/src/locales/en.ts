@@ -173,7 +173,6 @@ export const en: Texts = {
   noHoldText: "Please pick a room and a time.",
   otherHoldTitle: "Which booking would you like?",
   otherHoldText: "You picked another room or time in another window.",
-  buyThis: "{what}",
   leaveAsk: "Going home releases the room. Do you want to stop this booking?",
   notExtendedTitle: "Your stay was not extended",
   notExtendedText: "The hold expired and you were not charged. You can extend again on your key page.",
@@ -192,7 +191,6 @@ export const en: Texts = {
   keyGoesTo: "We send the key link to",
   fixNumber: "Change",
   extensionKey: "Your key works until the new end.",
-  payOrder: "{branch} {room}",
   agree: "Please agree to the payment terms.",
 
   confirmTitle: "We are confirming your payment",

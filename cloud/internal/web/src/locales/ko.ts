@@ -170,7 +170,6 @@ export const ko = {
   noHoldText: "룸과 시간을 다시 골라 주세요.",
   otherHoldTitle: "어느 예약으로 할까요?",
   otherHoldText: "다른 창에서 다른 룸이나 시간을 골랐어요.",
-  buyThis: "{what}",
   leaveAsk: "처음으로 가면 맡아 둔 자리가 풀려요. 예약을 그만둘까요?",
   notExtendedTitle: "연장하지 못했어요",
   notExtendedText: "맡아 둔 시간이 지났어요. 결제는 되지 않았고, 열쇠 화면에서 다시 연장할 수 있어요.",
@@ -189,7 +188,6 @@ export const ko = {
   keyGoesTo: "열쇠 링크를 받을 곳",
   fixNumber: "고치기",
   extensionKey: "지금 쓰는 열쇠를 연장한 시간까지 그대로 쓸 수 있어요.",
-  payOrder: "{branch} {room}",
   agree: "결제 약관에 동의해 주세요.",
 
   confirmTitle: "결제를 확인하고 있어요",
