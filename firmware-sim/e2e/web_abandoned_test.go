@@ -82,8 +82,15 @@ func TestWebOwnHoldIsOffered(t *testing.T) {
 	b := a.tab("")
 	const start = `[...document.querySelectorAll("dialog .starts .chip")].find(c => c.innerText.trim() === "10:00")`
 	shown := func(p *page) bool {
-		p.open(rooms + "?room=2")
+		p.open(rooms + "?room=2&start=1000")
 		p.see("몇 시에 시작할까요?")
+		made := value[bool](p, `fetch(location.href).then(r => r.text()).then(text => text.includes('start=1000" aria-current'))`)
+		if own := p == b.page; made != own {
+			t.Errorf("the server offers the time: %v, want %v", made, own)
+		}
+		if asked := value[int](p, `performance.getEntriesByType("resource").filter(r => r.name.includes("/api/")).length`); asked > 0 {
+			t.Errorf("the page makes %d requests, although the document has its data", asked)
+		}
 		p.press("10시")
 		p.wait("the starts of the hour", start)
 		return value[bool](p, `!`+start+`.disabled`)

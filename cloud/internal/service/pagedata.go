@@ -13,8 +13,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/web"
 )
 
-// dataOf returns a reader of the interface for the pages. The request stays inside the process and carries no cookie: the data
-// of the first screens is the same for every guest.
+// dataOf returns a reader of the interface for the pages. The request stays inside the process and carries no cookie but that of the
+// time that the browser holds: all other data of the first screens is the same for every guest.
 func dataOf(api http.Handler) func(r *http.Request, language, address string) (json.RawMessage, error) {
 	return func(r *http.Request, language, address string) (json.RawMessage, error) {
 		place, err := url.Parse(address)
@@ -24,6 +24,9 @@ func dataOf(api http.Handler) func(r *http.Request, language, address string) (j
 		ask := r.Clone(context.WithValue(r.Context(), chi.RouteCtxKey, nil))
 		ask.Method, ask.URL, ask.Body, ask.ContentLength = http.MethodGet, place, http.NoBody, 0
 		ask.Header = http.Header{"Accept-Language": {language}}
+		if hold, err := r.Cookie(web.HoldCookie); err == nil {
+			ask.AddCookie(hold)
+		}
 		got := &answer{header: http.Header{}, status: http.StatusOK}
 		api.ServeHTTP(got, ask)
 		if got.status == http.StatusNotFound {

@@ -94,7 +94,41 @@ func (v *screenView) slots(b openBranch, date time.Time) (daySlots, error) {
 	if err := v.read(fmt.Sprintf(lookups, b.Branch, date.AddDate(0, 0, 1).Format(time.DateOnly), overnight), &night); err != nil {
 		return daySlots{}, err
 	}
-	return slotsOf(date, b.now, day, night), nil
+	slots := slotsOf(date, b.now, day, night)
+	v.releaseOwn(b, &slots, day, night)
+	return slots, nil
+}
+
+// HoldCookie names the cookie of the time that a browser holds.
+const HoldCookie = "PAY_SESSIONID"
+
+// ownHold is the address of that time.
+const ownHold = "/v2/hold"
+
+// releaseOwn shows the time that this browser holds as free, as the browser code does: choosing it again replaces the hold. More time of a
+// stay, which lies directly behind reserved time, is chosen on the key page and remains taken.
+func (v *screenView) releaseOwn(b openBranch, slots *daySlots, looks ...lookup) {
+	if _, err := v.r.Cookie(HoldCookie); err != nil {
+		return
+	}
+	var held struct{ Branch, RoomNo, StartDateTime, EndDateTime string }
+	data, err := v.peek(ownHold, &held)
+	if err != nil || held.Branch != b.Branch {
+		return // without a hold, or without an answer, all that is taken stays so
+	}
+	start, err := time.Parse(minuteLayout, held.StartDateTime)
+	if err != nil {
+		return
+	}
+	for _, look := range looks {
+		if slices.Contains(look.UnavailableSlots["paid"], slotName(held.RoomNo, start.Add(-slotLength))) {
+			return
+		}
+	}
+	v.Carried[ownHold] = data
+	for at := start; at.Format(minuteLayout) <= held.EndDateTime; at = at.Add(slotLength) { // the start of the last slot
+		slots.release(held.RoomNo, at)
+	}
 }
 
 // profiles reads what the rooms of a branch show, by number.

@@ -64,8 +64,18 @@ func lookupAnswer(paid ...string) map[string]any {
 	}
 }
 
-func testData(_ *http.Request, _, address string) (json.RawMessage, error) {
+// testHolds are holds by the value of their cookie. The stay before that of "extension" is paid.
+var testHolds = map[string]any{
+	"own":       map[string]any{"branch": "gangnam", "roomNo": "1", "startDateTime": "202611222350", "endDateTime": "202611222350"},
+	"elsewhere": map[string]any{"branch": "hongdae", "roomNo": "1", "startDateTime": "202611222350", "endDateTime": "202611222350"},
+	"extension": map[string]any{"branch": "gangnam", "roomNo": "1", "startDateTime": "202611221550", "endDateTime": "202611221550"},
+}
+
+func testData(r *http.Request, _, address string) (json.RawMessage, error) {
 	answer, ok := testAnswers[address]
+	if hold, err := r.Cookie(HoldCookie); err == nil && address == "/v2/hold" {
+		answer, ok = testHolds[hold.Value]
+	}
 	if !ok {
 		return nil, fmt.Errorf("unexpected request %s", address)
 	}
@@ -78,6 +88,25 @@ var firstScreens = map[string]struct{ ko, en string }{
 	"/b/gangnam/2026-11-22": {"어느 룸에서 쉴까요?", "Which room would you like?"},
 	"/b/gangnam/2026-11-22?room=1&start=1600": {"얼마나 쉴까요?", "For how long?"},
 	"/b/gangnam/2026-11-24":                   {"이 날은 쉬어요", "We are closed on this day"},
+}
+
+// TestOwnHoldIsOffered: the time that a browser holds is offered on the choice of a time, and the document carries the hold. More time of
+// a stay is not: it is chosen on the key page.
+func TestOwnHoldIsOffered(t *testing.T) {
+	t.Parallel()
+	site, _ := newSite(t, "15:30")
+	for hold, c := range map[string]struct {
+		start   string
+		offered bool
+	}{"own": {"2350", true}, "elsewhere": {"2350", false}, "none": {"2350", false}, "extension": {"1550", false}} {
+		page := send(site, "GET", "/b/gangnam/2026-11-22?room=1&start="+c.start, "", "Cookie", HoldCookie+"="+hold).Body.String()
+		if got := strings.Contains(page, `start=`+c.start+`" aria-current`); got != c.offered {
+			t.Errorf("%s: the time is offered: %v, want %v", hold, got, c.offered)
+		}
+		if got := strings.Contains(page, `"/v2/hold"`); got != c.offered {
+			t.Errorf("%s: the document carries the hold: %v, want %v", hold, got, c.offered)
+		}
+	}
 }
 
 var hangul = regexp.MustCompile(`\p{Hangul}`)

@@ -119,7 +119,7 @@ type lookup struct {
 type daySlots struct {
 	date, now time.Time
 	rooms     []room
-	taken     map[string]bool // by room and start, such as 2-202611211500
+	taken     map[string]bool // by slotName
 	reserved  map[string]bool // those of taken that are not closed times or breaks
 }
 
@@ -154,8 +154,17 @@ func (d daySlots) room(no string) (room, bool) {
 	return d.rooms[i], true
 }
 
+// slotName returns the name of a slot in a look-up, such as 2-202611211500.
+func slotName(no string, at time.Time) string { return no + "-" + at.Format(minuteLayout) }
+
 func (d daySlots) free(no string, at time.Time) bool {
-	return at.Add(slotLength).After(d.now) && !d.taken[no+"-"+at.Format(minuteLayout)]
+	return at.Add(slotLength).After(d.now) && !d.taken[slotName(no, at)]
+}
+
+// release shows a slot as not reserved.
+func (d daySlots) release(no string, at time.Time) {
+	delete(d.taken, slotName(no, at))
+	delete(d.reserved, slotName(no, at))
 }
 
 // freeFrom returns how long a room is free from start on, as far as the look-ups reach.
@@ -171,7 +180,7 @@ func (d daySlots) freeFrom(no string, start time.Time) time.Duration {
 // hasReservation reports whether a part of the day from a time until another is reserved.
 func (d daySlots) hasReservation(no string, from, until time.Time) bool {
 	for at := from; at.Before(until); at = at.Add(slotLength) {
-		if d.reserved[no+"-"+at.Format(minuteLayout)] {
+		if d.reserved[slotName(no, at)] {
 			return true
 		}
 	}

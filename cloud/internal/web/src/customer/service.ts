@@ -3,7 +3,7 @@
 import { Availability, type Lookup } from "../booking/slots";
 import { dateOf, day, inZone, type Minute, parseDate, parseMinute, parseStoredEnd, wire } from "../booking/time";
 import { api, NetworkError } from "../core/api";
-import { dropCarried } from "../core/carried";
+import { carried, dropCarried } from "../core/carried";
 import type { Schemas } from "../core/interface";
 import { english } from "../core/language";
 import { localStore } from "../core/storage";
@@ -113,7 +113,7 @@ const heldKey = "held"; // set while this browser may hold a room; without it, n
 
 async function ownHold(): Promise<Hold | null> {
   await releasing;
-  if (!localStore.get(heldKey)) return null;
+  if (!localStore.get(heldKey) && !carried("/v2/hold")) return null;
   return getHold().catch((error: unknown) => {
     if (!(error instanceof NetworkError)) localStore.remove(heldKey);
     return null;
