@@ -23,7 +23,7 @@ async function learn(next: Language): Promise<void> {
  * Switches the language of the page. If the texts cannot be loaded, as after a deployment, otherwise is called: a new document names
  * those of the present version.
  */
-export const speakIn = (next: Language, otherwise: () => unknown): Promise<void> =>
+export const speakIn = (next: Language, otherwise: () => unknown): Promise<unknown> =>
   learn(next).then(() => speak(next), otherwise);
 
 export const t = translator<keyof Texts>(() => tables[language.peek()] ?? ko);
