@@ -2,6 +2,7 @@ package backoffice
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,6 +11,9 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
+
+// ErrBranchCode is returned for a code that cannot identify a branch.
+var ErrBranchCode = errors.New("backoffice: the code of a branch is 1 to 40 of a-z, 0-9 and '-'")
 
 // NewBranch is a branch to be added.
 type NewBranch struct {
@@ -20,10 +24,10 @@ type NewBranch struct {
 }
 
 // AddBranch adds a branch. Its rooms are disabled until their doors are proven, as rooms that are added one by one, so guests
-// do not see the branch yet. It returns a [booking.InvalidError] or ErrBranchExists.
+// do not see the branch yet. It returns ErrBranchCode, a [booking.InvalidError] or ErrBranchExists.
 func (s *Service) AddBranch(ctx context.Context, n NewBranch, by string) error {
 	if !booking.ValidBranchCode(n.Code) {
-		return &booking.InvalidError{Field: "branch", Problem: "expected 1 to 40 of a-z, 0-9 and '-'"}
+		return ErrBranchCode
 	}
 	b := booking.DefaultBranch()
 	if n.Like.Code != "" {

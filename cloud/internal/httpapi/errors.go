@@ -153,6 +153,7 @@ var table = []row{
 	{backoffice.ErrRoomUsed, 409, typeConflict, "사용 중이거나 예약된 적이 있는 룸은 삭제할 수 없습니다."},
 	{alert.ErrNoAlert, 404, typeNotFound, "해당 알림을 찾을 수 없습니다."},
 	{backoffice.ErrNoListing, 404, typeNotFound, "해당 채널을 찾을 수 없습니다."},
+	{backoffice.ErrBranchCode, 400, typeIllegal, "지점 코드(branch)는 영문 소문자, 숫자, 하이픈으로 최대 40자이며 영문 소문자나 숫자로 시작해야 합니다."},
 	{backoffice.ErrBranchExists, 409, typeAlreadyExist, "이미 있는 지점 코드입니다."},
 	{backoffice.ErrListingExists, 409, typeAlreadyExist, "이미 등록된 채널입니다."},
 	{backoffice.ErrNoDiscrepancy, 404, typeNotFound, "해당 차이를 찾을 수 없습니다."},

@@ -3,9 +3,13 @@ package httpapi_test
 import (
 	"maps"
 	"reflect"
+	"regexp"
+	"strings"
 	"testing"
 
+	"github.com/yeolda/yeolda/cloud/internal/contract"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
+	"github.com/yeolda/yeolda/protocol"
 )
 
 // TestNewBranch adds a branch without rooms and one like gangnam. Guests find neither before a room is on sale, and no room is
@@ -31,6 +35,19 @@ func TestNewBranch(t *testing.T) {
 			t.Errorf("%s: %d %s, want 400", name, got.HTTP, got.Raw)
 		}
 	}
+	const malformed = "지점 코드(branch)는 영문 소문자, 숫자, 하이픈으로 최대 40자이며 영문 소문자나 숫자로 시작해야 합니다."
+	for _, code := range []string{"Sinchon", "신촌", "-sinchon", "sin chon"} {
+		hq.Post("/v2/admin/branches", with(map[string]any{"branch": code})).Fails(t, 400, "IllegalArguemntError", malformed)
+	}
+	hq.Post("/v2/admin/branches", with(map[string]any{"branch": strings.Repeat("a", 41)})).Fails(t, 400, "IllegalArguemntError", "지점(branch) 값은 최대 40자까지 입력할 수 있습니다.")
+	// The longest code fits everywhere: in the description, and in the topics and grants of its doors.
+	longest := strings.Repeat("a", 40)
+	schema := contract.Document().Components.Schemas["BranchCode"].Value
+	if schema.MaxLength == nil || *schema.MaxLength != uint64(len(longest)) || !regexp.MustCompile(schema.Pattern).MatchString(longest) || !protocol.ValidBranch(longest) {
+		t.Errorf("BranchCode of openapi.yaml has the pattern %s and the limit %v, want 40", schema.Pattern, schema.MaxLength)
+	}
+	hq.Post("/v2/admin/branches", with(map[string]any{"branch": longest})).OK(t)
+	hq.Get("/v2/admin/branches/" + longest + "/settings").OK(t)
 	hq.Post("/v2/admin/branches", with(map[string]any{"copyFrom": "a\x00"})).Fails(t, 400, "IllegalArguemntError", "")
 	hq.Post("/v2/admin/branches", with(map[string]any{"copyFrom": "nowhere"})).Fails(t, 404, "ResourceNotFoundException", "해당 지점을 찾을 수 없습니다.")
 	hq.Post("/v2/admin/branches", body).OK(t)

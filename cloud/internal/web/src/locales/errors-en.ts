@@ -16,6 +16,8 @@ export const errors: Record<string, string> = {
   "비밀번호는 12자에서 256자 사이여야 합니다.": "A password has 12 to 256 characters.",
   "아이디(id)는 영문 소문자, 숫자, 점, 하이픈, 밑줄로 최대 40자입니다.":
     "An ID has at most 40 lower-case letters, digits, dots, hyphens and underscores.",
+  "지점 코드(branch)는 영문 소문자, 숫자, 하이픈으로 최대 40자이며 영문 소문자나 숫자로 시작해야 합니다.":
+    "A branch code has at most 40 lower-case letters, digits and hyphens, and begins with a letter or digit.",
   "역할(role) 값이 올바르지 않습니다.": "This role does not exist.",
   "본사가 아니면 담당 지점(branches)이 하나 이상 필요합니다.":
     "Except for the head office, choose at least one branch.",
