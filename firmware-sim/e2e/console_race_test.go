@@ -104,4 +104,30 @@ func TestConsoleTwoAdministrators(t *testing.T) {
 	if a, b := value[bool](hq, lane(3)), value[bool](manager, lane(3)); a != b {
 		t.Error("two truths")
 	}
+
+	// The day of another date does not arrive: the form reports it, and cannot be sent before that day is there.
+	const cannotMove = `[...document.querySelectorAll("dialog[open] button")].find(b => b.innerText === "변경하기").disabled`
+	hq.expect("ERR_INTERNET_DISCONNECTED")
+	hq.press("한지우", "시간·룸 변경")
+	hq.offline(true, s.API+"/v2/admin/branches/*")
+	hq.date("날짜", midnight.AddDate(0, 0, 1).Format(time.DateOnly))
+	hq.see("서버에 연결하지 못했어요")
+	hq.wait("nothing to send", cannotMove)
+	hq.offline(false)
+	hq.press("다시 시도")
+	hq.wait("the day is there", `!(`+cannotMove+`)`)
+
+	// Midnight passes while a form is open: it stays, and the screen moves on once it is closed.
+	hq.open("/console/gangnam/day")
+	hq.wait("the line of the present", `document.querySelector(".plane .now")`)
+	hq.press("예약 등록")
+	today := value[string](hq, `document.querySelector("main h1").innerText`)
+	hq.offline(true) // an answer would set the clock
+	value[bool](hq, `(now => { Date.now = () => now() + 24 * 60 * 60 * 1000; return true })(Date.now.bind(Date))`)
+	hq.wait("the line of the present is on another day", `!document.querySelector(".plane .now")`)
+	if got := hq.dialogs(); got != 1 {
+		t.Errorf("%d forms are open after midnight, want that for a reservation", got)
+	}
+	hq.press("닫기")
+	hq.wait("the next day", `document.querySelector("main h1").innerText !== `+quoted(today))
 }

@@ -60,11 +60,25 @@ export function openMove(
       const { forget, notice } = keepTyped(`move-${block.id}`, { reason });
       const { run, view } = attempt();
       const changed = signal("");
+      const fetching = signal(false); // the day of the chosen date; also after it could not be fetched
+      const failed = signal(false);
+      const fetchChosen = async () => {
+        const wanted = date.peek();
+        fetching.set(true);
+        failed.set(false);
+        const done = await run(async () => {
+          const there = await fetchDay(branch.branch, wanted);
+          if (wanted !== date.peek()) return; // a later choice is being fetched
+          day.set(there);
+          fetching.set(false);
+        });
+        if (!done && wanted === date.peek()) failed.set(true);
+      };
       const onDate = async (value: string) => {
         if (Number.isNaN(parseDate(value))) return;
         date.set(value);
         start.set(String(parseDate(value) + (Number(start.peek()) - parseDate(dateOf(Number(start.peek()))))));
-        day.set(await fetchDay(branch.branch, value));
+        await fetchChosen();
       };
       const submit = () =>
         run(async () => {
@@ -174,11 +188,15 @@ export function openMove(
             ? h("p", { class: "problem", role: "alert" }, t(problem()!))
             : h("p", { class: "hint" }, priceText(day(), seen(), chosen())),
         view(),
+        when(failed, () => button(t("retry"), fetchChosen)),
         h(
           "div",
           { class: "footer" },
           button(t("back"), close, { kind: "plain" }),
-          button(t("moveDo"), submit, { kind: "primary", disabled: () => Boolean(problem()) || unchanged() }),
+          button(t("moveDo"), submit, {
+            kind: "primary",
+            disabled: () => fetching() || Boolean(problem()) || unchanged(),
+          }),
         ),
       ];
     },

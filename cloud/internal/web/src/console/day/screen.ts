@@ -37,7 +37,9 @@ export function dayScreen(branch: Branch, params: Params): Child {
   const now = computed(() => inZone(branch.timeZone, second()));
   const present = computed(() => dateOf(now()));
   effect(() => {
-    if (present() !== today) queueMicrotask(again); // after midnight, links and marks of today move on
+    second();
+    // After midnight, links and marks of today move on. That closes dialogs, so it waits for those that are open.
+    if (present() !== today && !document.querySelector("dialog[open]")) queueMicrotask(again);
   });
   const view = signal((!narrow.matches && localStore.get(viewKey)) || (narrow.matches ? "list" : "grid"));
   effect(() => {
