@@ -276,6 +276,56 @@ func TestConsoleContactsOfTwo(t *testing.T) {
 	p.wait("the contact of the colleague", `[...document.querySelectorAll("fieldset input")].some((i) => i.value === "야간")`)
 }
 
+// TestConsoleRightsOfTwo: while an administrator edits a colleague's account or the company, another one changes the same. Saving does not
+// return rights that were withdrawn, and what was typed is kept for a second attempt.
+func TestConsoleRightsOfTwo(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, nil)
+	colleague := staff(t, s)
+	p := console(t, s, "hq", "hq-demo")
+	p.open("/console/people")
+	p.press("수정 gangnam-manager", "열다 홍대점")
+	p.press("닫기", "수정 gangnam-manager")
+	p.wait("the ticked branch is kept", `[...document.querySelectorAll("dialog .check")].some((l) => l.innerText === "열다 홍대점" && l.control.checked)`)
+	colleague.must("PUT", "/v2/admin/administrators/gangnam-manager", map[string]any{"role": "viewer", "branches": []string{"jamsil"}}, nil)
+	p.press("저장")
+	p.see("그 사이에 다른 관리자가 바꿨어요")
+	var people struct {
+		Administrators []struct {
+			ID, Role string
+			Branches []string
+		}
+	}
+	colleague.must("GET", "/v2/admin/administrators", nil, &people)
+	for _, a := range people.Administrators {
+		if a.ID == "gangnam-manager" && (a.Role != "viewer" || !slices.Equal(a.Branches, []string{"jamsil"})) {
+			t.Errorf("the rights are %+v, want those of the colleague", a)
+		}
+	}
+
+	var company struct{ Company, Brand map[string]any }
+	colleague.must("GET", "/v2/admin/company", nil, &company)
+	p.open("/console/company")
+	p.fill("대표자", "김새로")
+	company.Company["phone"] = "02-9999-0000"
+	colleague.must("PUT", "/v2/admin/company", company, nil)
+	p.press("저장")
+	p.see("그 사이에 다른 관리자가 바꿨어요")
+	p.open("/console/company")
+	p.see("저장하지 않은 내용을 다시 불러왔어요")
+	p.press("저장")
+	p.see("저장했어요")
+	colleague.must("GET", "/v2/admin/company", nil, &company)
+	if company.Company["phone"] != "02-9999-0000" || company.Company["representative"] != "김새로" {
+		t.Errorf("the company is %+v, want what each of the two has changed", company.Company)
+	}
+
+	p.open("/console/closures")
+	p.press("열다 홍대점")
+	p.open("/console/closures")
+	p.see("저장하지 않은 내용을 다시 불러왔어요", "1곳 선택")
+}
+
 // TestConsoleRoomOfTwo: while a form of a room or of its price rules is open, a colleague changes the room. The form changes only what was
 // edited in it, and is refused where the colleague has changed the same.
 func TestConsoleRoomOfTwo(t *testing.T) {

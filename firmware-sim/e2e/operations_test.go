@@ -81,6 +81,7 @@ var operations = map[string]operation{
 	"PATCH /admin/machines/{}/{}":   inAtTwo((*yeolda.API).SwitchRoomWithResponse),
 	"GET /admin/airconditioner/{}":  at((*yeolda.API).AirConditionerOptionsWithResponse),
 	"POST /v2/admin/reconciliation": none((*yeolda.API).ReconcileWithResponse),
+	"GET /v2/admin/company":         none((*yeolda.API).ShowCompanyWithResponse),
 	"GET /v2/admin/money-desk": func(x exchange) (int, []byte, error) {
 		return got(x.api.ShowMoneyDeskWithResponse(x.ctx, nil))
 	},
@@ -133,7 +134,7 @@ var operations = map[string]operation{
 
 // handwritten lists the requests that are not in the clients: a person's own account and tokens, and a forged call of the provider.
 var handwritten = map[string]bool{
-	"POST /admin/logout": true, "POST /v2/admin/agents/rollout": true, "POST /v2/admin/tokens": true, "DELETE /v2/admin/tokens/{}": true, "POST /v2/admin/administrators": true, "POST /virtualaccount/webhook": true,
+	"POST /admin/logout": true, "POST /v2/admin/agents/rollout": true, "POST /v2/admin/tokens": true, "DELETE /v2/admin/tokens/{}": true, "POST /v2/admin/administrators": true, "GET /v2/admin/administrators": true, "PUT /v2/admin/administrators/{}": true, "PUT /v2/admin/company": true, "POST /virtualaccount/webhook": true,
 }
 
 func none[R any](call func(*yeolda.API, context.Context, ...yeolda.RequestEditorFn) (*R, error)) operation {

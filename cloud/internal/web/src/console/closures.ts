@@ -47,7 +47,11 @@ export function closuresScreen(): Child {
     yearly: signal(""),
   };
   const reason = signal("");
-  const { forget, notice } = keepTyped("closures", { ...draft, reason });
+  const ticked = Object.assign(() => JSON.stringify(chosen()), {
+    set: (text: string) =>
+      chosen.set((JSON.parse(text) as string[]).filter((code) => branches.peek().some((b) => b.branch === code))),
+  });
+  const { forget, notice } = keepTyped("closures", { ...draft, reason, ticked });
   const found = signal<Conflict[] | null>(null); // of the last preview
   const request = computed((): Omit<Request, "branches"> | null => {
     const rule = ruleOf(draft);

@@ -5,7 +5,7 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { type Signal, signal } from "../core/signal";
-import { keptAttempt } from "./draft";
+import { editedAll, keptAttempt, unchangedSince } from "./draft";
 import { entitiesPart } from "./entities";
 import { factFields, facts, labelOf, signalsOf, valuesOf } from "./facts";
 import { attempt, button, chip, dialog, fetched, field, heading, input, section, table, toast } from "./parts";
@@ -17,9 +17,11 @@ type Text = Schemas["LegalText"];
 const names = ["nameKo", "nameEn", "messagePrefix", "color"] as const;
 const path = "/v2/admin/company";
 
+const fetchTexts = async () => (await api.get<{ texts: Text[] }>(`${path}/texts`)).texts;
+
 export function companyScreen(): Child {
   const profile = resource(() => api.get<Profile>(path));
-  const texts = resource(async () => (await api.get<{ texts: Text[] }>(`${path}/texts`)).texts);
+  const texts = resource(fetchTexts);
   return [
     heading(t("navCompany")),
     fetched(profile, (data) => [profileForm(data.peek(), profile.refresh), () => logoPart(data(), profile.refresh)]),
@@ -31,10 +33,13 @@ export function companyScreen(): Child {
 function profileForm(profile: Profile, refresh: () => Promise<void>): Child {
   const company = signalsOf(facts, profile.company);
   const brand = signalsOf(names, profile.brand);
-  const { run, view } = keptAttempt("company", { ...company, ...brand });
+  const { run, view } = keptAttempt("company", editedAll({ ...company, ...brand }));
+  const texts = (p: Profile) => [p.company, p.brand];
+  let read = profile;
   const save = () =>
     run(async () => {
-      await api.put<Profile>(path, { company: valuesOf(company), brand: valuesOf(brand) });
+      unchangedSince(texts(read), texts(await api.get<Profile>(path)));
+      read = await api.put<Profile>(path, { company: valuesOf(company), brand: valuesOf(brand) });
       await refresh();
       toast(t("saved"));
     });
@@ -125,9 +130,10 @@ function openVersion(current: Text, refresh: () => Promise<void>): void {
   dialog(t("addVersion"), (close) => {
     const version = signal("");
     const edited = signalsOf(parts, current);
-    const { run, view } = keptAttempt("legal-text", { version, ...edited });
+    const { run, view } = keptAttempt("legal-text", { version, ...editedAll(edited) });
     const save = () =>
       run(async () => {
+        unchangedSince(current.version, (await fetchTexts())[0]?.version);
         await api.post<null>(`${path}/texts`, { version: version.peek().trim(), ...valuesOf(edited) });
         await refresh();
         close();

@@ -3,6 +3,7 @@
 import { type Child, h, match, when } from "../core/dom";
 import { effect, type Readable, type Signal, signal, untracked } from "../core/signal";
 import { tabStore } from "../core/storage";
+import { FieldError } from "./numbers";
 import { attempt, button } from "./parts";
 import { t } from "./text";
 
@@ -58,6 +59,15 @@ export function edited(shown: Typed): Typed {
       if (from === stored) shown.set(to);
     },
   });
+}
+
+/** [edited] for each field of a form. */
+export const editedAll = <K extends string>(fields: Record<K, Typed>): Record<string, Typed> =>
+  Object.fromEntries(Object.entries<Typed>(fields).map(([name, field]) => [name, edited(field)]));
+
+/** Rejects a save over a stored value that another administrator has changed since it was read. */
+export function unchangedSince(read: unknown, now: unknown): void {
+  if (JSON.stringify(now) !== JSON.stringify(read)) throw new FieldError(t("changedMeanwhile"));
 }
 
 /** What is typed into a form, kept for later. */

@@ -5,7 +5,7 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
-import { keptAttempt } from "./draft";
+import { editedAll, keptAttempt, unchangedSince } from "./draft";
 import { factFields, facts, signalsOf, valuesOf } from "./facts";
 import { attempt, button, dialog, fetched, field, input, section, select, table, toast } from "./parts";
 import { branches, branchName } from "./session";
@@ -89,11 +89,13 @@ function openEntity(entity: Entity | null, refresh: () => Promise<void>): void {
     });
     const { run, view } = keptAttempt(`entity-${entity?.entity ?? "new"}`, {
       code,
-      ...company,
-      clientKey: keys.clientKey,
+      ...editedAll({ ...company, clientKey: keys.clientKey }),
     });
+    const texts = (e: Entity | null | undefined) => [e?.company, e?.clientKey];
     const save = () =>
       run(async () => {
+        const { entities } = await api.get<List>(path);
+        unchangedSince(texts(entity), texts(entities.find((e) => e.entity === code.peek().trim())));
         const secrets = Object.fromEntries(Object.entries(valuesOf(keys)).filter(([, value]) => value));
         await api.put<List>(`${path}/${encodeURIComponent(code.peek().trim())}`, {
           company: valuesOf(company),

@@ -5,7 +5,7 @@ import { type Child, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
-import { edited, keptAttempt } from "./draft";
+import { edited, keptAttempt, unchangedSince } from "./draft";
 import {
   attempt,
   button,
@@ -29,9 +29,7 @@ import { type TextKey, t } from "./text";
 type Person = Schemas["Administrator"];
 
 export function peopleScreen(): Child {
-  const source = resource(
-    async () => (await api.get<{ administrators: Person[] }>("/v2/admin/administrators")).administrators,
-  );
+  const source = resource(fetchPeople);
   return [
     heading(
       t("navPeople"),
@@ -77,13 +75,25 @@ function generate(): string {
   ).join("");
 }
 
+const fetchPeople = async () =>
+  (await api.get<{ administrators: Person[] }>("/v2/admin/administrators")).administrators;
+
+const rightsOf = (p: Person | undefined) => [p?.role, [...(p?.branches ?? [])].sort()];
+
 function openPerson(person: Person | null, refresh: () => Promise<void>): void {
   dialog(person ? person.id : t("addPerson"), (close) => {
     const id = signal(person?.id ?? "");
     const role = signal<string>(person?.role ?? "manager");
     const password = signal(person ? "" : generate());
     const chosen = signal(new Set(person?.role === "hq" ? [] : person?.branches));
-    const { run, view } = keptAttempt(`person-${person?.id ?? "new"}`, { id, role: edited(role) });
+    const branchesTyped = Object.assign(() => JSON.stringify([...chosen()].sort()), {
+      set: (text: string) => chosen.set(new Set(JSON.parse(text) as string[])),
+    });
+    const { run, view } = keptAttempt(`person-${person?.id ?? "new"}`, {
+      id,
+      role: edited(role),
+      branches: edited(branchesTyped),
+    });
     const call = (action: () => Promise<unknown>, text: string) => () =>
       run(async () => {
         await action();
@@ -94,7 +104,10 @@ function openPerson(person: Person | null, refresh: () => Promise<void>): void {
     const path = `/v2/admin/administrators/${person?.id ?? ""}`;
     const given = () => ({ role: role.peek(), branches: role.peek() === "hq" ? [] : [...chosen.peek()] });
     const save = person
-      ? call(() => api.put(path, given()), t("saved"))
+      ? call(async () => {
+          unchangedSince(rightsOf(person), rightsOf((await fetchPeople()).find((p) => p.id === person.id)));
+          await api.put(path, given());
+        }, t("saved"))
       : call(
           () => api.post("/v2/admin/administrators", { id: id.peek().trim(), password: password.peek(), ...given() }),
           t("saved"),
@@ -139,7 +152,7 @@ function openPerson(person: Person | null, refresh: () => Promise<void>): void {
                   { class: "check" },
                   h("input", {
                     type: "checkbox",
-                    checked: chosen.peek().has(b.branch),
+                    checked: () => chosen().has(b.branch),
                     onchange: (e: Event) => pick(b.branch, (e.target as HTMLInputElement).checked),
                   }),
                   branchName(b),

@@ -6,7 +6,7 @@ import type { Schemas } from "../core/interface";
 import { english } from "../core/language";
 import { resource } from "../core/resource";
 import { type Readable, signal } from "../core/signal";
-import { keptAttempt } from "./draft";
+import { editedAll, keptAttempt } from "./draft";
 import { attempt, button, dialog, fetched, field, toast } from "./parts";
 import { type Branch, mayChange } from "./session";
 import { area } from "./settings-showcase";
@@ -84,7 +84,7 @@ function openStep(branch: Branch, step: Step | null, position: number, refresh: 
   dialog(step ? t("arrivalStep", { n: position }) : t("arrivalAdd"), (close) => {
     const [ko, en] = [signal(step?.text.ko ?? ""), signal(step?.text.en ?? "")];
     const file = signal<File | null>(null);
-    const { run, view } = keptAttempt(`arrival-${branch.branch}-${step?.id ?? "new"}`, { ko, en });
+    const { run, view } = keptAttempt(`arrival-${branch.branch}-${step?.id ?? "new"}`, editedAll({ ko, en }));
     const save = () =>
       run(async () => {
         const text = { ko: ko.peek().trim(), en: en.peek().trim() };

@@ -5,7 +5,7 @@ import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { english } from "../core/language";
 import { type Readable, type Signal, signal } from "../core/signal";
-import { keepTyped, keptAttempt } from "./draft";
+import { editedAll, keepTyped, keptAttempt } from "./draft";
 import { attempt, button, dialog, explain, field, input, toast } from "./parts";
 import type { Branch } from "./session";
 import { t } from "./text";
@@ -110,12 +110,15 @@ function textsPart(address: string, profile: Profile, close: () => void): Child 
     ko: signal(profile.amenities.map((a) => a.ko).join("\n")),
     en: signal(profile.amenities.map((a) => a.en).join("\n")),
   };
-  const { run, view } = keptAttempt(`profile-${address}`, {
-    descriptionKo: description.ko,
-    descriptionEn: description.en,
-    amenitiesKo: amenities.ko,
-    amenitiesEn: amenities.en,
-  });
+  const { run, view } = keptAttempt(
+    `profile-${address}`,
+    editedAll({
+      descriptionKo: description.ko,
+      descriptionEn: description.en,
+      amenitiesKo: amenities.ko,
+      amenitiesEn: amenities.en,
+    }),
+  );
   const save = () => {
     const [ko, en] = [linesOf(amenities.ko.peek()), linesOf(amenities.en.peek())];
     differs.set(ko.length === en.length ? "" : t("amenitiesDiffer", { ko: ko.length, en: en.length }));

@@ -98,6 +98,7 @@ export const en: Texts = {
   leftAt: "Left",
   saveContacts: "Save contacts",
   contactsNewer: "Another administrator changed the contacts. Load the page again and repeat your change.",
+  changedMeanwhile: "Another administrator has made a change meanwhile. Reload the page and repeat your change.",
   roomNewer: "Another administrator changed this room. Close this form, open it again and repeat your change.",
   contactsTitle: "Contacts for alerts",
   contactsDefault: "None. The headquarters receive alerts by mail.",

@@ -94,6 +94,7 @@ export const ko = {
   leftAt: "퇴실",
   saveContacts: "연락처 저장",
   contactsNewer: "다른 관리자가 연락처를 바꿨어요. 화면을 새로고침한 뒤 다시 고쳐 주세요.",
+  changedMeanwhile: "그 사이에 다른 관리자가 바꿨어요. 화면을 새로고침한 뒤 다시 고쳐 주세요.",
   roomNewer: "다른 관리자가 이 룸을 바꿨어요. 창을 닫고 다시 열어 고쳐 주세요.",
   contactsTitle: "알림 받는 사람",
   contactsDefault: "정해 둔 사람이 없어요. 본사 메일로 알림이 가요.",
