@@ -6,14 +6,14 @@ import { brandLogo } from "../core/brand";
 import { now, whileSeen } from "../core/clock";
 import { append, type Child, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
-import { language } from "../core/language";
+import { type Language, language } from "../core/language";
 import { resource } from "../core/resource";
 import { again, go } from "../core/router";
 import { signal } from "../core/signal";
 import { alertText, besides, byUrgency, newestAlerts, openAlerts } from "./alerts";
 import { type Icon, icon } from "./icons";
 import { connection, gather, overhear, watchAll } from "./live";
-import { button, closeDialogs, dialog, select } from "./parts";
+import { button, closeDialogs, dialog, select, toast } from "./parts";
 import { openSearch } from "./search";
 import {
   branchByCode,
@@ -240,11 +240,18 @@ function switcher(branch: string | undefined, current: string): Child {
   return element;
 }
 
+/** Shows the console in another language, whose texts may not arrive. */
+export async function switchLanguage(next: Language): Promise<void> {
+  await speakIn(next);
+  if (language.peek() === next) again();
+  else toast(t("networkFailed"), "bad");
+}
+
 function languageButton(): Child {
   const other = language.peek() === "ko" ? "en" : "ko";
   return h(
     "button",
-    { type: "button", class: "button plain", lang: other, onclick: () => void speakIn(other).then(again) },
+    { type: "button", class: "button plain", lang: other, onclick: () => switchLanguage(other) },
     t("otherLanguage"),
   );
 }

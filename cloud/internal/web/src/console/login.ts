@@ -5,13 +5,13 @@ import { type Child, h, when } from "../core/dom";
 import { submits } from "../core/form";
 import { language } from "../core/language";
 import { passkeysWork } from "../core/passkey";
-import { again, go, query } from "../core/router";
+import { go, query } from "../core/router";
 import { signal } from "../core/signal";
-import { leaveFrame } from "./frame";
+import { leaveFrame, switchLanguage } from "./frame";
 import { attempt, button, closeDialogs, field, input } from "./parts";
 import { withPasskey } from "./passkeys";
 import { identify } from "./session";
-import { speakIn, t } from "./text";
+import { t } from "./text";
 
 /** After the login only addresses of the console are opened. */
 const next = (): string => {
@@ -92,7 +92,7 @@ export function loginScreen(): Child {
       passkeysWork() ? button(t("passkeyLogin"), () => run(() => withPasskey(enter))) : null,
       h(
         "button",
-        { type: "button", class: "button plain", lang: other, onclick: () => void speakIn(other).then(again) },
+        { type: "button", class: "button plain", lang: other, onclick: () => switchLanguage(other) },
         t("otherLanguage"),
       ),
     ),
