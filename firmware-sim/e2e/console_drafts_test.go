@@ -324,6 +324,16 @@ func TestConsoleRightsOfTwo(t *testing.T) {
 	p.press("열다 홍대점")
 	p.open("/console/closures")
 	p.see("저장하지 않은 내용을 다시 불러왔어요", "1곳 선택")
+
+	// A branch with the longest name, whose rooms are not on sale yet, is no wider than the screen.
+	colleague.must("POST", "/v2/admin/branches", map[string]any{"branch": "long", "nameKo": strings.Repeat("긴", 100), "nameEn": strings.Repeat("W", 100), "copyFrom": "gangnam"}, nil)
+	for _, s := range []screen{narrow, {"tablet", 1024, 768}} {
+		p.on(s).open("/console/long/settings")
+		p.see("1번 룸", "판매 시작")
+		if over := value[int](p, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+			t.Errorf("%s: the page is %d pixels wider than the screen", s.name, over)
+		}
+	}
 }
 
 // TestConsoleRoomOfTwo: while a form of a room or of its price rules is open, a colleague changes the room. The form changes only what was

@@ -81,6 +81,7 @@ var operations = map[string]operation{
 	"PATCH /admin/machines/{}/{}":   inAtTwo((*yeolda.API).SwitchRoomWithResponse),
 	"GET /admin/airconditioner/{}":  at((*yeolda.API).AirConditionerOptionsWithResponse),
 	"POST /v2/admin/reconciliation": none((*yeolda.API).ReconcileWithResponse),
+	"POST /v2/admin/branches":       in((*yeolda.API).AddBranchWithResponse),
 	"GET /v2/admin/company":         none((*yeolda.API).ShowCompanyWithResponse),
 	"GET /v2/admin/money-desk": func(x exchange) (int, []byte, error) {
 		return got(x.api.ShowMoneyDeskWithResponse(x.ctx, nil))

@@ -67,7 +67,7 @@ function actions(branch: Branch, r: Room, refresh: () => Promise<void>): Child {
   };
   return h(
     "div",
-    { class: "row" },
+    { class: "row wrap" },
     act(t("edit"), () => openRoom(branch, r, refresh)),
     act(t("priceRules"), () => openPrices(branch, r.roomNo)),
     act(t("showcase"), () => openShowcase(branch, r.roomNo)),
