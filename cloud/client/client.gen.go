@@ -1495,7 +1495,10 @@ type LegalEntity struct {
 	ClientKey string       `json:"clientKey"`
 	Company   CompanyFacts `json:"company"`
 	Entity    string       `json:"entity"`
-	UpdatedAt time.Time    `json:"updatedAt"`
+
+	// RetiredAt null: in use.
+	RetiredAt *time.Time `json:"retiredAt"`
+	UpdatedAt time.Time  `json:"updatedAt"`
 }
 
 // LegalText defines model for LegalText.
@@ -2249,6 +2252,9 @@ type Reconciliation struct {
 
 	// Failed Orders that could not be compared.
 	Failed []string `json:"failed"`
+
+	// Retired Codes of the retired legal entities. Their orders are not compared.
+	Retired []string `json:"retired"`
 }
 
 // RefundAccount Required to cancel a paid virtual account. All three fields or none.
@@ -2761,6 +2767,9 @@ type Settlement struct {
 
 		// Refunded What was refunded or reversed, outside the provider too.
 		Refunded int `json:"refunded"`
+
+		// Retired Its fees are those that were read before it was retired.
+		Retired bool `json:"retired"`
 
 		// Vat Of the fee.
 		Vat int `json:"vat"`

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "d05ab1a631c4e07063848510e06213b1ea697d6ac2fd07e66dfe28f6ea87fbd4"
+const Contract = "5681b8fc37db2939bdbb8b679c1e4e05111adbf3433fa4991e12325504a02a78"

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,6 +35,9 @@ func (c *rebuildCmd) Run(p *program) error {
 			fmt.Fprintln(p.out, order, "is listed as an orphan: refund it in the console")
 		}
 		fmt.Fprintf(p.out, "%d orders rebuilt, %d listed, %d failed\n", result.Orders-len(result.Left)-len(result.Failed), len(result.Left), len(result.Failed))
+		if len(result.Retired) > 0 {
+			fmt.Fprintln(p.out, "not read, because they are retired:", strings.Join(result.Retired, ", "))
+		}
 		return err
 	})
 }

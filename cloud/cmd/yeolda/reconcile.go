@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
@@ -24,6 +25,9 @@ func (c *reconcileCmd) Run(p *program) error {
 			fmt.Fprintln(p.out, d.OrderID, d.Kind, d.Detail, d.Resolution)
 		}
 		fmt.Fprintf(p.out, "%d orders compared, %d discrepancies, %d not compared\n", report.Compared, len(report.Discrepancies), len(report.Failed))
+		if len(report.Retired) > 0 {
+			fmt.Fprintln(p.out, "not read, because they are retired:", strings.Join(report.Retired, ", "))
+		}
 		return err
 	})
 }

@@ -4,7 +4,9 @@ import "errors"
 
 // Errors of lookups.
 var (
-	ErrNoBranch      = errors.New("booking: no such branch")
+	ErrNoBranch = errors.New("booking: no such branch")
+	// ErrSellerChanged is returned for an order of a legal entity that no longer sells at the branch.
+	ErrSellerChanged = errors.New("booking: another legal entity sells at the branch")
 	ErrNoReservation = errors.New("booking: no such reservation")
 )
 

@@ -22,6 +22,9 @@ var (
 	ErrNoEntity    = errors.New("company: no such legal entity")
 	ErrKeyRejected = errors.New("company: the payment provider rejects a secret key")
 	ErrKeyInUse    = errors.New("company: a secret key belongs to another legal entity")
+	ErrEntityUsed  = errors.New("company: a branch sells for the legal entity")
+	ErrEntityOpen  = errors.New("company: a payment or refund of the legal entity is open")
+	ErrRetired     = errors.New("company: the legal entity is retired")
 )
 
 // Entity is a legal entity that sells at some branches. The entity of the settings has no code.
@@ -31,6 +34,7 @@ type Entity struct {
 	ClientKey string    // of the payment widget
 	UpdatedAt time.Time // zero for that of the settings
 	Branches  []string  // codes
+	RetiredAt time.Time // zero: in use
 }
 
 // EntityChange is what the headquarters enter about an entity. Empty secret keys keep those that are stored.
@@ -110,6 +114,9 @@ func (s *Entities) List(ctx context.Context) ([]Entity, error) {
 
 func toEntity(row postgres.LegalEntity) (Entity, error) {
 	e := Entity{Code: row.Code, ClientKey: row.ClientKey, UpdatedAt: row.UpdatedAt, Branches: row.Branches}
+	if row.RetiredAt != nil {
+		e.RetiredAt = *row.RetiredAt
+	}
 	if err := json.Unmarshal(row.Facts, &e.Facts); err != nil {
 		return e, fmt.Errorf("legal entity %s: %w", row.Code, err)
 	}
@@ -228,14 +235,60 @@ func (s *Entities) stored(ctx context.Context, q postgres.Querier, c EntityChang
 	return row, nil
 }
 
-// Assign sets the entity that sells at a branch from now on; empty: that of the settings. Orders that exist keep theirs.
-func (s *Entities) Assign(ctx context.Context, branch booking.Branch, code, by string) error {
-	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
-		err := postgres.SetBranchEntity(ctx, tx, branch.ID, code)
+// Retire retires an entity whose contract with the provider has ended, or takes it back into use. Its payments keep its name and keys, but
+// its books are not compared any more. Nothing changes if it is so already.
+//
+// Errors: ErrNoEntity, ErrEntityUsed, ErrEntityOpen.
+func (s *Entities) Retire(ctx context.Context, code string, retired bool, by string) error {
+	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		at, action := (*time.Time)(nil), "entity.restore"
+		if retired {
+			at, action = &now, "entity.retire"
+		}
+		changed, err := postgres.RetireLegalEntity(ctx, tx, code, at)
 		if errors.Is(err, postgres.ErrNoEntity) {
 			return ErrNoEntity
 		}
-		if err != nil {
+		if err != nil || !changed {
+			return err
+		}
+		if retired {
+			if err := s.checkUnused(ctx, tx, code, now); err != nil {
+				return err
+			}
+			if err := postgres.SettleProviderKeys(ctx, tx, code, "the legal entity is retired", by, now); err != nil {
+				return err
+			}
+		}
+		return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: by, Action: action, Target: code})
+	})
+}
+
+// checkUnused returns ErrEntityUsed or ErrEntityOpen for an entity that may not be retired.
+func (s *Entities) checkUnused(ctx context.Context, tx pgx.Tx, code string, now time.Time) error {
+	row, err := postgres.LegalEntityOf(ctx, tx, code)
+	if err != nil {
+		return err
+	}
+	if len(row.Branches) > 0 {
+		return ErrEntityUsed
+	}
+	open, err := postgres.LegalEntityOpen(ctx, tx, code, now)
+	if err == nil && open {
+		err = ErrEntityOpen
+	}
+	return err
+}
+
+// Assign sets the entity that sells at a branch from now on; empty: that of the settings. Orders that exist keep theirs.
+func (s *Entities) Assign(ctx context.Context, branch booking.Branch, code, by string) error {
+	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		switch err := postgres.SetBranchEntity(ctx, tx, branch.ID, code); {
+		case errors.Is(err, postgres.ErrNoEntity):
+			return ErrNoEntity
+		case errors.Is(err, postgres.ErrEntityRetired):
+			return ErrRetired
+		case err != nil:
 			return err
 		}
 		return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: by, BranchID: &branch.ID, Action: "entity.assign", Target: code, Detail: map[string]any{"from": branch.LegalEntity, "to": code}})

@@ -407,7 +407,8 @@ func (a *API) reconcile(w http.ResponseWriter, r *http.Request) error {
 		Compared      int      `json:"compared"`
 		Discrepancies int      `json:"discrepancies"`
 		Failed        []string `json:"failed"`
-	}{report.Compared, len(report.Discrepancies), failed})
+		Retired       []string `json:"retired"`
+	}{report.Compared, len(report.Discrepancies), failed, append([]string{}, report.Retired...)})
 }
 
 // resendKey is POST /v2/admin/reservations/{id}/key-message.

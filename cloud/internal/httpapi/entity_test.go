@@ -16,6 +16,7 @@ type entityList struct {
 		Company   map[string]string `json:"company"`
 		ClientKey string            `json:"clientKey"`
 		Branches  []string          `json:"branches"`
+		RetiredAt *string           `json:"retiredAt"`
 	} `json:"entities"`
 }
 
@@ -111,12 +112,24 @@ func TestEntities(t *testing.T) {
 	if held := hold(2); held.ClientKey != "test_gck_yeolda_demo_2" || held.Seller == nil || *held.Seller.Name != "주식회사 서울" {
 		t.Errorf("the entity's client key and facts: %+v", held)
 	}
+	off, on := map[string]any{"enabled": false}, map[string]any{"enabled": true}
+	hq.Patch(path, off).Fails(t, http.StatusConflict, "SettingConflictException", "이 사업자로 판매하는 지점이 있습니다. 먼저 지점의 판매 사업자를 바꿔 주세요.")
 	hq.Put(branch, map[string]any{"entity": nil}).OK(t).Into(t, &list)
 	if held := hold(3); len(list.Entities[0].Branches) != 0 || held.ClientKey != "test_gck_yeolda_demo" {
 		t.Errorf("the settings' again: %+v, %+v", list, held)
 	}
+	hq.Patch(path, off).OK(t).Into(t, &list)
+	if list.Entities[0].RetiredAt == nil {
+		t.Error("the entity is not retired")
+	}
+	hq.Put(branch, map[string]any{"entity": "seoul"}).Fails(t, http.StatusConflict, "SettingConflictException", "사용을 마친 사업자입니다.")
+	list = entityList{}
+	hq.Patch(path, on).OK(t).Into(t, &list)
+	if list.Entities[0].RetiredAt != nil {
+		t.Error("the entity is still retired")
+	}
 	var audited int
-	if err := s.DB.Pool.QueryRow(t.Context(), `select count(*) from audit where action like 'entity.%' and detail::text not like $1`, "%\\_sk\\_%").Scan(&audited); err != nil || audited != 5 {
+	if err := s.DB.Pool.QueryRow(t.Context(), `select count(*) from audit where action like 'entity.%' and detail::text not like $1`, "%\\_sk\\_%").Scan(&audited); err != nil || audited != 7 {
 		t.Errorf("%d entries of the audit log, %v", audited, err)
 	}
 }

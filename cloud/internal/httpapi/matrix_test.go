@@ -290,6 +290,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"addText":               {"/v2/admin/company/texts", "{}", missingField("버전", "version"), false},
 		"listEntities":          {"/v2/admin/entities", nil, success, false},
 		"putEntity":             {"/v2/admin/entities/seoul", "{}", missingField("회사", "company"), false},
+		"switchEntity":          {"/v2/admin/entities/nowhere", map[string]any{"enabled": true}, notThere("사업자를"), false},
 		"assignEntity":          {console + "entity", "{}", missingField("사업자", "entity"), false},
 		"listWebhooks":          {"/v2/admin/webhooks", nil, success, false},
 		"addWebhook":            {"/v2/admin/webhooks", "{}", missingField("주소", "url"), false},

@@ -219,6 +219,7 @@ func (a *API) Routes() http.Handler {
 	mux.Post("/v2/admin/company/texts", a.hq(c.AddText))
 	mux.Get("/v2/admin/entities", a.hq(c.ListEntities))
 	mux.Put("/v2/admin/entities/{entity}", a.hq(c.PutEntity))
+	mux.Patch("/v2/admin/entities/{entity}", a.hq(c.SwitchEntity))
 	mux.Put("/v2/admin/branches/{branch}/entity", a.hq(c.AssignEntity))
 	mux.Get("/v2/admin/webhooks", a.hq(c.ListWebhooks))
 	mux.Post("/v2/admin/webhooks", a.hq(c.AddWebhook))

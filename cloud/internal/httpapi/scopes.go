@@ -119,6 +119,7 @@ var scopes = map[string]account.Scope{
 	"DELETE /v2/admin/company/logo":                            noToken,
 	"POST /v2/admin/company/texts":                             noToken,
 	"PUT /v2/admin/entities/{entity}":                          noToken,
+	"PATCH /v2/admin/entities/{entity}":                        noToken,
 	"PUT /v2/admin/branches/{branch}/entity":                   noToken,
 	"POST /v2/admin/webhooks":                                  account.ScopeRead, // a webhook delivers what the scope read reads
 	"PATCH /v2/admin/webhooks/{id}":                            account.ScopeRead,

@@ -29,6 +29,7 @@ var sensitive = map[string]bool{
 	"GET /v2/admin/settlement.csv":                       true,
 	"GET /v2/admin/settlement.xlsx":                      true,
 	"PUT /v2/admin/entities/{entity}":                    true,
+	"PATCH /v2/admin/entities/{entity}":                  true,
 	"PUT /v2/admin/branches/{branch}/entity":             true,
 	"POST /v2/admin/tokens":                              true,
 	"POST /v2/admin/administrators":                      true,

@@ -39,6 +39,7 @@ func TestStepUp(t *testing.T) {
 		{"GET", "/v2/admin/settlement.csv?month=2026-11", nil},
 		{"GET", "/v2/admin/settlement.xlsx?month=2026-11", nil},
 		{"PUT", "/v2/admin/entities/seoul", map[string]any{}},
+		{"PATCH", "/v2/admin/entities/seoul", map[string]any{"enabled": true}},
 		{"PUT", "/v2/admin/branches/gangnam/entity", map[string]any{}},
 		{"POST", "/v2/admin/tokens", map[string]any{}},
 		{"POST", "/v2/admin/administrators", map[string]any{}},

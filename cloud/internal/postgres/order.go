@@ -28,8 +28,17 @@ func OrderOf(ctx context.Context, q Querier, orderID string) (money.Order, error
 // RegisterOrder stores the payment data of a hold under a new order id. The caller has locked the row and checked that the
 // hold is valid. An existing order is replaced: if its payment was attempted, a charge may still arrive, so the order and
 // its payment move to a released row of their own. entity is the code of the legal entity that is paid; empty: that of the
-// settings.
+// settings. It returns booking.ErrSellerChanged if the branch has another one by now.
 func RegisterOrder(ctx context.Context, tx pgx.Tx, r booking.Reservation, c booking.Contact, orderID, entity string, amount int, now time.Time) error {
+	if entity != "" {
+		err := UseEntity(ctx, tx, entity)
+		if errors.Is(err, ErrEntityRetired) {
+			err = booking.ErrSellerChanged
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if r.OrderID != "" {
 		if err := replaceOrder(ctx, tx, r, now); err != nil {
 			return fmt.Errorf("replace order %s: %w", r.OrderID, err)

@@ -5,11 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/company"
+	"github.com/yeolda/yeolda/cloud/internal/money"
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
@@ -141,6 +146,127 @@ func TestReconciliationWithoutOneEntity(t *testing.T) {
 	s.exec(t, `delete from legal_entity where code = $1`, "busan")
 	if _, err := replica.Rebuild(s.ctx, reserve.ReconcileSpan); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRetiredEntity: a contract with the provider ends. An administrator gives its branches another entity, ends what is open by hand, and
+// retires the entity: the comparison, the rebuild and the settlement are complete again, without its orders.
+func TestRetiredEntity(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, kept, _ := s.paid(t, sandbox.MethodCard)
+	_, refunded, refundedID := s.paid(t, sandbox.MethodCard)
+	_, waiting, _ := s.bought(t, sandbox.MethodVirtualAccount)
+	waitingID := s.wantState(t, waiting.OrderID, "WAITING_FOR_DEPOSIT")
+	s.AddEntity(t, seoul, ended)
+	entities := s.Entities(t)
+	retire := func(want error) {
+		t.Helper()
+		if err := entities.Retire(s.ctx, seoul, true, "admin:hq"); !errors.Is(err, want) {
+			t.Fatalf("retired with %v, want %v", err, want)
+		}
+	}
+
+	retire(company.ErrEntityUsed)
+	s.Assign(t, "", "gangnam", "hongdae", "jamsil")
+	s.Sandbox.UseClientKey("")
+	retire(company.ErrEntityOpen)
+	replica := s.Replica(t)
+	for _, r := range []struct {
+		id     int64
+		order  moneytest.Confirm
+		status string
+		won    int
+	}{{waitingID, waiting, "waitingForDeposit", 0}, {refundedID, refunded, "paid", refunded.Amount}} {
+		end := reserve.AdminCancelRequest{ID: booking.ReservationID(r.id), Status: r.status, By: hq}
+		if err := replica.AdminCancel(s.ctx, end); !errors.Is(err, reserve.ErrPaymentPending) {
+			t.Fatalf("%s: canceled with keys that the provider rejects: %v", r.status, err)
+		}
+		if _, err := replica.SettleOutside(s.ctx, outside(r.id, 0)); !errors.Is(err, reserve.ErrPaymentPending) {
+			t.Errorf("%s: settled by hand at once: %v", r.status, err)
+		}
+		retire(company.ErrEntityOpen)
+		s.exec(t, `update refund set created_at = created_at - interval '16 minutes' where reservation_id = $1`, r.id)
+		if got, err := replica.SettleOutside(s.ctx, outside(r.id, 0)); err != nil || got.Amount != r.won {
+			t.Errorf("%s: settled by hand: %+v, %v; want %d won", r.status, got, err, r.won)
+		}
+		s.wantState(t, r.order.OrderID, "CANCELED")
+	}
+	if n := s.count(t, `select count(*) from reconciliation_difference where kind = 'provider-key' and resolved_at is null`); n == 0 {
+		t.Error("no discrepancy about the keys")
+	}
+	retire(nil)
+	retire(nil) // again
+	if n := s.count(t, `select count(*) from reconciliation_difference where resolved_at is null`); n != 0 {
+		t.Errorf("%d discrepancies are open", n)
+	}
+	if n := s.count(t, `select count(*) from audit where action = 'entity.retire' and target = $1`, seoul); n != 1 {
+		t.Errorf("%d entries of the audit log, want 1", n)
+	}
+
+	_, order, _ := s.paid(t, sandbox.MethodCard) // of the entity of the settings
+	if _, err := replica.Payments.Cancel(s.ctx, toss.Widget, "dashboard", order.PaymentKey, toss.CancelRequest{Reason: "고객 요청"}); err != nil {
+		t.Fatal(err)
+	}
+	report := s.reconcile(t, replica)
+	if !slices.Equal(report.Retired, []string{seoul}) {
+		t.Errorf("not compared: %v", report.Retired)
+	}
+	s.await(t, order.OrderID, "CANCELED")
+	today := s.Clock.Now().UTC().Add(9 * time.Hour).Truncate(24 * time.Hour) // of Korea
+	if rows, complete, err := replica.Settlement(s.ctx, []string{"gangnam"}, today); err != nil || !complete || !slices.ContainsFunc(rows, func(r money.SettlementRow) bool { return r.Entity == seoul && r.Paid > 0 }) {
+		t.Errorf("settlement %+v: complete %v, %v", rows, complete, err)
+	}
+	if err := s.DB.InTx(s.ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error { return postgres.BeginRebuild(ctx, tx) }); err != nil {
+		t.Fatal(err)
+	}
+	if rebuilt, err := replica.Rebuild(s.ctx, reserve.ReconcileSpan); err != nil || !slices.Equal(rebuilt.Retired, []string{seoul}) {
+		t.Errorf("rebuilt %+v, %v", rebuilt, err)
+	}
+
+	if err := entities.Assign(s.ctx, booking.Branch{ID: 1}, seoul, "admin:hq"); !errors.Is(err, company.ErrRetired) {
+		t.Errorf("a branch gets a retired entity: %v", err)
+	}
+	s.wantState(t, kept.OrderID, "DONE")
+	if err := entities.Retire(s.ctx, seoul, false, "admin:hq"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := replica.Reconcile(s.ctx, reserve.Full, reserve.ReconcileSpan); !errors.Is(err, reserve.ErrBooksUnavailable) {
+		t.Errorf("in use again: got %v, want ErrBooksUnavailable", err)
+	}
+	s.AddEntity(t, seoul, 2) // the keys of the contract, so that the test can close the account
+	s.dashboard(t, waiting, 0, nil)
+}
+
+// TestEntityRetiredDuringAPurchase: an entity is retired between the reading of a branch and the registration of an order, which is refused. An
+// order that is registered first prevents the retirement.
+func TestEntityRetiredDuringAPurchase(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	order := func(entity string) (moneytest.Confirm, error) {
+		_, order, w := s.order(t, sandbox.MethodCard)
+		return order, s.DB.InTx(s.ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+			r, err := postgres.LockOrder(ctx, tx, order.OrderID)
+			if err != nil {
+				return err
+			}
+			return postgres.RegisterOrder(ctx, tx, r, booking.Contact{Name: "김", Mobile: w.Mobile, Language: "ko"}, "again-"+order.OrderID, entity, order.Amount, now)
+		})
+	}
+	s.Assign(t, "", "gangnam", "hongdae", "jamsil")
+	entities := s.Entities(t)
+	if _, err := order(seoul); err != nil {
+		t.Fatal(err)
+	}
+	if err := entities.Retire(s.ctx, seoul, true, "admin:hq"); !errors.Is(err, company.ErrEntityOpen) {
+		t.Errorf("retired with %v, want ErrEntityOpen", err)
+	}
+	s.exec(t, `update reservation set state = 'EXPIRED' where legal_entity = $1`, seoul)
+	if err := entities.Retire(s.ctx, seoul, true, "admin:hq"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := order(seoul); !errors.Is(err, booking.ErrSellerChanged) {
+		t.Errorf("ordered with %v, want ErrSellerChanged", err)
 	}
 }
 

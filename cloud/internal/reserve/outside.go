@@ -59,6 +59,8 @@ func (r OutsideRequest) evidence() map[string]any {
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, ErrNothingToRefund, ErrExceedsBalance, ErrKeyReused, ErrPaymentPending (a
 // refund at the provider may still succeed, or the provider does not answer).
+//
+// A virtual account that the provider does not close for so long is given up, and its reservation ends; the amount is 0.
 func (s *Service) SettleOutside(ctx context.Context, req OutsideRequest) (result RefundResult, err error) {
 	known := false
 	err = s.locked(ctx, req.ID, func(c *change) error {
@@ -103,7 +105,8 @@ func (c *change) settledBefore(req OutsideRequest) (known bool, result RefundRes
 }
 
 // refresh looks a payment up, without sending a refund, and applies the answer. Without an answer it returns
-// ErrPaymentPending, except for a refund that has waited for its answer so long that an administrator may end it.
+// ErrPaymentPending, except for a refund that has waited for its answer so long that an administrator may end it, or whose keys the provider
+// rejects, as after the end of a contract.
 func (s *Service) refresh(ctx context.Context, id booking.ReservationID) error {
 	q, err := ask(ctx, s.DB.Pool, id)
 	if errors.Is(err, postgres.ErrNoPayment) {
@@ -115,7 +118,7 @@ func (s *Service) refresh(ctx context.Context, id booking.ReservationID) error {
 	payment, err := s.lookUp(ctx, q)
 	switch f := q.Refund; {
 	case err == nil:
-	case f != nil && f.State == money.RefundRequested && stuckSince(*f, s.now()):
+	case f != nil && (f.State == money.RefundRequested && stuckSince(*f, s.now()) || toss.KeyRejected(err)):
 		return nil
 	default:
 		s.Log.WarnContext(ctx, "settle outside: the provider does not answer", "order_id", q.Reservation.OrderID, "error", err)
@@ -132,6 +135,9 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 	f := c.Refund
 	if f != nil && f.State != money.RefundFailed && !stuckSince(*f, c.now) {
 		return RefundResult{}, ErrPaymentPending
+	}
+	if f != nil && f.Amount == 0 && req.Amount == 0 && c.r().State == booking.Canceling && c.Payment.Status == toss.StatusWaitingForDeposit {
+		return c.giveUpAccount(*f, req)
 	}
 	if c.Payment.Status == toss.StatusWaitingForDeposit || c.r().PaidAt.IsZero() && f == nil { // an account without a deposit, or no charge
 		return RefundResult{}, ErrNothingToRefund
@@ -174,6 +180,15 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 		return RefundResult{}, err
 	}
 	return RefundResult{ID: id, Amount: won, Balance: left - won}, nil
+}
+
+// giveUpAccount ends a reservation whose virtual account the provider does not close: no deposit has arrived. One that still arrives is a late
+// one.
+func (c *change) giveUpAccount(f money.Refund, req OutsideRequest) (RefundResult, error) {
+	if err := postgres.SettleRefundOutside(c.ctx, c.tx, c.r().ID, f.ID, 0, req.evidence()); err != nil {
+		return RefundResult{}, err
+	}
+	return RefundResult{ID: f.ID}, c.endOutside(0)
 }
 
 // owed returns the won of what is left that the guest is to have: all but the share of the shop, and at least the refund of a part,

@@ -25,6 +25,8 @@ type Rebuilt struct {
 	Orders int              // that the provider has and the database lacked
 	Left   []string         // orders whose money an administrator has to refund: they are listed as orphans
 	Failed map[string]error // by order: why it could not be rebuilt; the rebuild stays open
+
+	Retired []string // codes of the legal entities whose orders were not read, because they are retired
 }
 
 // Err returns nil if every order could be rebuilt.
@@ -39,23 +41,24 @@ func (r Rebuilt) Err() error {
 // Rebuild brings the database up to the provider's books after a backup was restored. Changes of known orders are
 // applied first, so that the times of reservations that were canceled meanwhile are free. Each order that the database lacks
 // becomes a reservation again, with a new key, from what its order id contains; if its time is taken or over, the payment is
-// refunded. The guest is notified either way. The rebuild ends when every order of every legal entity has been decided; until then no
+// refunded. The guest is notified either way. The rebuild ends when every order of every legal entity in use has been decided; until then no
 // time can be taken.
 func (s *Service) Rebuild(ctx context.Context, span time.Duration) (Rebuilt, error) {
 	result := Rebuilt{Failed: map[string]error{}}
 	now := s.now()
-	theirs, unread, err := s.transactions(ctx, now.Add(-span), now)
+	theirs, err := s.transactions(ctx, now.Add(-span), now)
 	if err != nil {
 		return result, err
 	}
+	result.Retired = theirs.retired
 	if err := s.reconcileKnown(ctx, span); err != nil && !errors.Is(err, ErrBooksUnavailable) {
 		return result, err
 	}
-	known, err := postgres.ProviderBalances(ctx, s.DB.Pool, slices.Collect(maps.Keys(theirs)), now)
+	known, err := postgres.ProviderBalances(ctx, s.DB.Pool, slices.Collect(maps.Keys(theirs.orders)), now)
 	if err != nil {
 		return result, err
 	}
-	for _, order := range slices.Sorted(maps.Keys(theirs)) {
+	for _, order := range slices.Sorted(maps.Keys(theirs.orders)) {
 		ours, ok := known[order]
 		switch {
 		case ok && ours.Open: // for example an account whose deposit arrived after the backup
@@ -63,11 +66,11 @@ func (s *Service) Rebuild(ctx context.Context, span time.Duration) (Rebuilt, err
 				s.Log.WarnContext(ctx, "rebuild: not settled yet", "order_id", order, "error", err)
 			}
 			continue
-		case ok, theirs[order].won == 0:
+		case ok, theirs.orders[order].won == 0:
 			continue
 		}
 		result.Orders++
-		switch err := s.rebuildOrder(ctx, order, theirs[order].keys); {
+		switch err := s.rebuildOrder(ctx, order, theirs.orders[order].keys); {
 		case errors.Is(err, errForeignOrder):
 			result.Left = append(result.Left, order)
 		case err != nil:
@@ -75,7 +78,7 @@ func (s *Service) Rebuild(ctx context.Context, span time.Duration) (Rebuilt, err
 			result.Failed[order] = err
 		}
 	}
-	if err := errors.Join(result.Err(), unavailable(unread)); err != nil {
+	if err := errors.Join(result.Err(), theirs.unavailable()); err != nil {
 		return result, err
 	}
 	if err := s.reconcileKnown(ctx, span); err != nil { // closes the discrepancies of the orders that are rebuilt

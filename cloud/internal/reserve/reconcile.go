@@ -54,6 +54,7 @@ type Report struct {
 	Compared      int                 // orders
 	Discrepancies []money.Discrepancy // those with a Resolution were settled during the comparison
 	Failed        map[string]error    // by order: why it could not be compared
+	Retired       []string            // codes of the legal entities whose orders were not compared, because they are retired
 }
 
 // Err returns nil if every order could be compared.
@@ -73,7 +74,7 @@ var ErrBooksUnavailable = errors.New("reserve: the provider's transactions are n
 // listed for an administrator. Orders that cannot be compared are in Report.Err and do not stop the comparison of the others.
 // Orders with a request in progress are left to the sweep.
 //
-// Errors: ErrBooksUnavailable. If the provider rejects the keys of an entity, the orders of the others are compared, and the comparison stays
+// The orders of retired entities are left out. Errors: ErrBooksUnavailable. If the provider rejects the keys of an entity, the orders of the others are compared, and the comparison stays
 // incomplete.
 func (s *Service) Reconcile(ctx context.Context, kind string, span time.Duration) (Report, error) {
 	now := s.now()
@@ -81,7 +82,7 @@ func (s *Service) Reconcile(ctx context.Context, kind string, span time.Duration
 	if err != nil {
 		return Report{}, err
 	}
-	theirs, unread, err := s.transactions(ctx, now.Add(-span), now)
+	books, err := s.transactions(ctx, now.Add(-span), now)
 	if err != nil {
 		return Report{}, err
 	}
@@ -89,15 +90,18 @@ func (s *Service) Reconcile(ctx context.Context, kind string, span time.Duration
 	if kind == Light {
 		since = now // only the orders that the provider lists
 	}
-	ours, err := postgres.ProviderBalances(ctx, s.DB.Pool, slices.Collect(maps.Keys(theirs)), since)
+	ours, err := postgres.ProviderBalances(ctx, s.DB.Pool, slices.Collect(maps.Keys(books.orders)), since)
 	if err != nil {
 		return Report{}, err
 	}
-	report, compared := s.compareAll(ctx, theirs, ours, unread)
+	maps.DeleteFunc(ours, func(_ string, h money.ProviderBalance) bool {
+		return slices.Contains(books.retired, toss.KeySet(h.KeySet).Merchant())
+	})
+	report, compared := s.compareAll(ctx, books, ours)
 	if err := s.list(ctx, report, compared, now); err != nil {
 		return report, err
 	}
-	if err := unavailable(unread); err != nil {
+	if err := books.unavailable(); err != nil {
 		return report, err
 	}
 	failed := slices.AppendSeq([]string{}, maps.Keys(report.Failed))
@@ -107,51 +111,59 @@ func (s *Service) Reconcile(ctx context.Context, kind string, span time.Duration
 	return report, report.Err()
 }
 
-// transactions returns the provider's transactions, summed by order, and the key sets that the provider rejects: the contract of an entity may
-// have ended. During an outage it asks for no other list, so that the sweep does not wait for each of them.
-func (s *Service) transactions(ctx context.Context, from, to time.Time) (theirs map[string]moved, unread map[toss.KeySet]error, err error) {
-	sets, err := s.keySets(ctx)
+// books are the provider's transactions.
+type books struct {
+	orders  map[string]moved
+	unread  map[toss.KeySet]error // that the provider rejects: the contract of an entity may have ended
+	retired []string              // codes of the entities that are not read
+}
+
+// transactions returns the provider's transactions, summed by order. During an outage it asks for no other list, so that the sweep does not
+// wait for each of them.
+func (s *Service) transactions(ctx context.Context, from, to time.Time) (books, error) {
+	b := books{orders: map[string]moved{}, unread: map[toss.KeySet]error{}}
+	sets, retired, err := s.keySets(ctx)
 	if err != nil {
-		return nil, nil, err
+		return b, err
 	}
-	theirs, unread = map[string]moved{}, map[toss.KeySet]error{}
+	b.retired = retired
 	for _, keys := range sets {
 		transactions, err := s.Payments.Transactions(ctx, keys, from, to)
 		if err != nil {
-			unread[keys] = fmt.Errorf("key set %s: %w", keys, err)
+			b.unread[keys] = fmt.Errorf("key set %s: %w", keys, err)
 			if !toss.KeyRejected(err) {
-				return nil, nil, unavailable(unread)
+				return b, b.unavailable()
 			}
 			continue
 		}
 		for _, t := range transactions {
-			m := theirs[t.OrderID]
-			theirs[t.OrderID] = m.add(t, keys)
+			m := b.orders[t.OrderID]
+			b.orders[t.OrderID] = m.add(t, keys)
 		}
 	}
-	return theirs, unread, nil
+	return b, nil
 }
 
 // unavailable returns ErrBooksUnavailable if a key set could not be read.
-func unavailable(unread map[toss.KeySet]error) error {
-	if len(unread) == 0 {
+func (b books) unavailable() error {
+	if len(b.unread) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrBooksUnavailable, errors.Join(slices.Collect(maps.Values(unread))...))
+	return fmt.Errorf("%w: %w", ErrBooksUnavailable, errors.Join(slices.Collect(maps.Values(b.unread))...))
 }
 
 // compareAll compares every order, apart from those whose key set could not be read, and returns those that could be compared.
-func (s *Service) compareAll(ctx context.Context, theirs map[string]moved, ours map[string]money.ProviderBalance, unread map[toss.KeySet]error) (Report, []string) {
-	report, compared := Report{Failed: map[string]error{}}, []string{}
+func (s *Service) compareAll(ctx context.Context, theirs books, ours map[string]money.ProviderBalance) (Report, []string) {
+	report, compared := Report{Failed: map[string]error{}, Retired: theirs.retired}, []string{}
 	orders := maps.Clone(ours)
-	for order := range theirs {
+	for order := range theirs.orders {
 		orders[order] = ours[order]
 	}
 	for _, order := range slices.Sorted(maps.Keys(orders)) {
 		report.Compared++
-		m, listed := theirs[order]
+		m, listed := theirs.orders[order]
 		h, known := ours[order]
-		if err := unread[toss.KeySet(h.KeySet)]; known && err != nil {
+		if err := theirs.unread[toss.KeySet(h.KeySet)]; known && err != nil {
 			report.Failed[order] = err
 			continue
 		}

@@ -15,7 +15,8 @@ import (
 const settlementTimeout = 10 * time.Second
 
 // Settlement returns the settlement of branches in a month (YYYY-MM) per day and method. It reads the provider's settlement
-// list first; if the provider does not answer, it uses what was read before, and complete is false.
+// list first; if the provider does not answer, it uses what was read before, and complete is false. Of a legal entity that is retired it uses
+// what was read before.
 func (s *Service) Settlement(ctx context.Context, branches []string, month time.Time) (rows []money.SettlementRow, complete bool, err error) {
 	// Elsewhere the month begins and ends on another Korean day.
 	if err := s.readSettlements(ctx, month.AddDate(0, 0, -1), month.AddDate(0, 1, 0)); err != nil {
@@ -30,7 +31,7 @@ func (s *Service) Settlement(ctx context.Context, branches []string, month time.
 func (s *Service) readSettlements(ctx context.Context, from, to time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, settlementTimeout)
 	defer cancel()
-	sets, err := s.keySets(ctx)
+	sets, _, err := s.keySets(ctx)
 	if err != nil {
 		return err
 	}

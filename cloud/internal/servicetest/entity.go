@@ -20,6 +20,12 @@ func (s *Stack) entities(keys *seal.Keyring) *company.Entities {
 	}
 }
 
+// Entities returns the legal entities of the stack's database, which open no keys.
+func (s *Stack) Entities(t testing.TB) *company.Entities {
+	t.Helper()
+	return s.entities(nil)
+}
+
 // AddEntity adds a legal entity with the keys of a merchant of the sandbox, from 2 on, which sells at the branches from now on.
 // It returns the client key of its widget.
 func (s *Stack) AddEntity(t testing.TB, code string, merchant int, branches ...string) (clientKey string) {

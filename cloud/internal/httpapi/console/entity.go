@@ -15,11 +15,12 @@ type wireEntity struct {
 	ClientKey string        `json:"clientKey"`
 	Branches  []string      `json:"branches"`
 	UpdatedAt *string       `json:"updatedAt"`
+	RetiredAt *string       `json:"retiredAt"` // null: in use
 }
 
 // ListEntities is GET /v2/admin/entities: the legal entities beside that of the settings. Secret keys are never read back:
 //
-//	{entities: [{entity, company, clientKey, branches, updatedAt}]}
+//	{entities: [{entity, company, clientKey, branches, updatedAt, retiredAt}]}
 func (c *Console) ListEntities(w http.ResponseWriter, r *http.Request) error {
 	entities, err := c.Entities.List(r.Context())
 	if err != nil {
@@ -27,7 +28,7 @@ func (c *Console) ListEntities(w http.ResponseWriter, r *http.Request) error {
 	}
 	list := make([]wireEntity, 0, len(entities))
 	for _, e := range entities {
-		list = append(list, wireEntity{e.Code, e.Facts, e.ClientKey, e.Branches, wire.Instant(e.UpdatedAt)})
+		list = append(list, wireEntity{e.Code, e.Facts, e.ClientKey, e.Branches, wire.Instant(e.UpdatedAt), wire.Instant(e.RetiredAt)})
 	}
 	return wire.WriteData(w, map[string]any{"entities": list})
 }
@@ -59,6 +60,18 @@ func (c *Console) PutEntity(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := c.Entities.Put(r.Context(), change, actor(r)); err != nil {
+		return err
+	}
+	return c.ListEntities(w, r)
+}
+
+// SwitchEntity is PATCH /v2/admin/entities/{entity}: {enabled}. It retires a legal entity, or takes it back into use.
+func (c *Console) SwitchEntity(w http.ResponseWriter, r *http.Request) error {
+	enabled, err := wire.DecodeEnabled(r)
+	if err != nil {
+		return err
+	}
+	if err := c.Entities.Retire(r.Context(), chi.URLParam(r, "entity"), !enabled, actor(r)); err != nil {
 		return err
 	}
 	return c.ListEntities(w, r)

@@ -21,8 +21,9 @@ type settlement struct {
 
 // seller is a legal entity with its sums at the branches of a settlement, whichever entity the request asks for.
 type seller struct {
-	name string // empty: not entered
-	sums money.SettlementRow
+	name    string // empty: not entered
+	retired bool   // its fees are those that were read before
+	sums    money.SettlementRow
 }
 
 // settlement reads branch (default: all branches of the administrator), entity (default: all legal entities; empty: that of the
@@ -83,7 +84,7 @@ func (c *Console) sellers(ctx context.Context, rows []money.SettlementRow) ([]se
 		}
 		sums := total(of[code])
 		sums.Entity = code
-		sellers = append(sellers, seller{entity.Facts.Name, sums})
+		sellers = append(sellers, seller{entity.Facts.Name, !entity.RetiredAt.IsZero(), sums})
 	}
 	return sellers, nil
 }
@@ -125,8 +126,9 @@ func (c *Console) ShowSettlement(w http.ResponseWriter, r *http.Request) error {
 		PayoutDate *string `json:"payoutDate"`
 	}
 	type sums struct {
-		Entity *string `json:"entity"`
-		Name   *string `json:"name"`
+		Entity  *string `json:"entity"`
+		Name    *string `json:"name"`
+		Retired bool    `json:"retired"`
 		wireSettlementSums
 	}
 	rows := make([]row, 0, len(found.rows))
@@ -135,7 +137,7 @@ func (c *Console) ShowSettlement(w http.ResponseWriter, r *http.Request) error {
 	}
 	sellers := make([]sums, 0, len(found.sellers))
 	for _, one := range found.sellers {
-		sellers = append(sellers, sums{wire.Nullable(one.sums.Entity), wire.Nullable(one.name), settlementSums(one.sums)})
+		sellers = append(sellers, sums{wire.Nullable(one.sums.Entity), wire.Nullable(one.name), one.retired, settlementSums(one.sums)})
 	}
 	return wire.WriteData(w, struct {
 		Rows     []row              `json:"rows"`

@@ -33,15 +33,36 @@ function entitiesTable(entities: Entity[], refresh: () => Promise<void>): Child 
     table<Entity>(
       t("entities"),
       [
-        { title: t("entityCode"), cell: (x) => h("b", null, x.entity) },
+        {
+          title: t("entityCode"),
+          cell: (x) => [h("b", null, x.entity), x.retiredAt ? ` ${t("entityRetired")}` : ""],
+        },
         { title: t("fact_name"), cell: (x) => x.company.name ?? "" },
         { title: t("clientKey"), cell: (x) => x.clientKey },
         { title: "", kind: "action", cell: (x) => button(t("edit"), () => openEntity(x, refresh)) },
+        { title: "", kind: "action", cell: (x) => switchButton(x, refresh) },
       ],
       entities,
     ),
-    entities.length ? assignments(entities, refresh) : null,
+    entities.length
+      ? assignments(
+          entities.filter((x) => !x.retiredAt),
+          refresh,
+        )
+      : null,
   );
+}
+
+/** The button that retires an entity whose contract has ended, or takes it back into use. */
+function switchButton(x: Entity, refresh: () => Promise<void>): Child {
+  const { run, view } = attempt();
+  const change = () =>
+    run(async () => {
+      await api.patch<List>(`${path}/${x.entity}`, { enabled: x.retiredAt !== null });
+      await refresh();
+      toast(t("saved"));
+    });
+  return [button(t(x.retiredAt ? "useEntity" : "retireEntity"), change), view()];
 }
 
 /** Who sells at each branch. */

@@ -91,7 +91,7 @@ const bySeller = (sellers: readonly Seller[], chosen: string | undefined, choose
       {
         title: t("entities"),
         kind: "wide",
-        cell: ({ entity, name }) =>
+        cell: ({ entity, name, retired }) => [
           h(
             "button",
             {
@@ -102,6 +102,8 @@ const bySeller = (sellers: readonly Seller[], chosen: string | undefined, choose
             },
             name ?? entity ?? t("entityOfSettings"),
           ),
+          retired ? t("entityRetired") : null,
+        ],
       },
       ...columns<Seller>(),
     ],

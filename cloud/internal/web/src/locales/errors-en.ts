@@ -54,6 +54,11 @@ export const errors: Record<string, string> = {
   "해당 사업자를 찾을 수 없습니다.": "This selling entity does not exist.",
   "결제사가 시크릿 키를 거절했습니다. 키를 다시 확인해 주세요.":
     "The payment provider rejected the secret key. Please check the key.",
+  "사용을 마친 사업자입니다.": "This selling entity is retired.",
+  "이 사업자로 판매하는 지점이 있습니다. 먼저 지점의 판매 사업자를 바꿔 주세요.":
+    "A branch sells for this entity. Give the branch another selling entity first.",
+  "이 사업자의 결제나 환불, 확인할 차이가 남아 있습니다. 먼저 끝내 주세요.":
+    "A payment, a refund or a difference of this entity is open. Finish it first.",
   "이미 다른 사업자가 사용하는 결제 키입니다.": "Another selling entity uses this payment key.",
   "해당 웹훅을 찾을 수 없습니다.": "This webhook does not exist.",
   "웹훅 주소(url)는 공개된 https 주소여야 합니다.": "The address of a webhook must be a public https address.",
