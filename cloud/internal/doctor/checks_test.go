@@ -409,6 +409,29 @@ func TestDoctorOnCallbacksAndZones(t *testing.T) {
 	c.says(t, "FAIL", `the time zone "Asia/Soul"`, "update branch set time_zone")
 }
 
+// TestDoctorOnMisplacedReservations: a stay to come belongs to another branch than its room. Those that are over are not named.
+func TestDoctorOnMisplacedReservations(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := db.Pool.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`insert into branch (code) select unnest($1::text[])`, []string{"gangnam", "hongdae"})
+	exec(`insert into room (branch_id, no) select id, 1 from branch where code = $1`, "gangnam")
+	exec(`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied)
+		select b.id, r.id, 'DONE', 'ADMIN', s, s + interval '1 hour', tstzrange(s, s + interval '1 hour')
+		from branch b, room r, generate_series(1, 2) n,
+		     lateral (select date_trunc('hour', clock_timestamp()) + (n - 1.5) * interval '10 hours' s) t where b.code = $1`, "hongdae")
+	c := newClinic(t, nil)
+	if err := c.examineBranches(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	c.says(t, "warn", "belong to another branch than their room, among them [1002]:", "move each to a room of its branch")
+}
+
 // TestDoctorOnGrantKeys restores a backup from before a rotation: the agent has keys that the database lacks.
 func TestDoctorOnGrantKeys(t *testing.T) {
 	t.Parallel()

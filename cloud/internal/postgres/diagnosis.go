@@ -128,3 +128,15 @@ func DiagnoseBranches(ctx context.Context, q Querier) ([]BranchDiagnosis, error)
 		return d, err
 	})
 }
+
+// Misplaced returns the ids of at most limit reservations that are not over and whose branch is not that of their room. Partners' bookings that moved to another
+// branch became such under earlier releases.
+func Misplaced(ctx context.Context, q Querier, limit int) ([]int64, error) {
+	rows, err := q.Query(ctx, `
+		select r.id from reservation r join room m on m.id = r.room_id 
+		where m.branch_id <> r.branch_id and r.end_at > clock_timestamp() and r.`+liveStates+` order by r.id limit $1`, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int64])
+}
