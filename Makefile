@@ -125,7 +125,7 @@ proof: ## the report anyone can re-run: bench, mutation (PARTS), simulations, ra
 	@$(if $(filter mutation,$(PARTS)),$(MAKE) --no-print-directory mutation)
 	@$(BIN)/yeolda-proof -for $(or $(SOAK),15m) $(if $(SEED),-seed $(SEED)) $(if $(POOL),-pool $(POOL))
 
-torture: ## crash the payment side at each of its 65 points RUNS (default 20) times and print the table
+torture: ## crash the payment side at each of its points RUNS (default 20) times and print the table
 	@mkdir -p $(BIN)
 	@go test -c -o $(BIN)/torture ./cloud/internal/torture
 	@$(BIN)/torture -torture $(or $(RUNS),20) -haste $(or $(HASTE),1) -test.parallel 12 -test.timeout 6h

@@ -94,3 +94,25 @@ func names(pattern *regexp.Regexp, text string) map[string]bool {
 	}
 	return found
 }
+
+// TestMapOfRooms checks that ARCHITECTURE.md names each package of the cloud and of the agent.
+func TestMapOfRooms(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "## The map of rooms")
+	section, _, _ := strings.Cut(rest, "\n## ")
+	for _, folder := range []string{"internal", "../agent/internal"} {
+		packages, err := os.ReadDir(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range packages {
+			if !regexp.MustCompile("[`/]" + p.Name() + "`").MatchString(section) {
+				t.Errorf("the map of rooms does not name %s/%s", folder, p.Name())
+			}
+		}
+	}
+}
