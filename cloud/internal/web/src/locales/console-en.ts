@@ -237,7 +237,6 @@ export const en: Texts = {
   sumWaiting: "Awaiting deposit",
   branchOffline: "The device of the branch is offline: guests cannot open doors. Last seen {when}.",
   branchNeverOnline: "The device of the branch has never connected: guests cannot open doors.",
-  nextGuests: "Next guests",
   sensorsMissing: "No answer from: {list}.",
   dateFrom: "From",
   dateTo: "To",

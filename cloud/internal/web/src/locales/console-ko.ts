@@ -232,7 +232,6 @@ export const ko = {
   sumWaiting: "입금 대기",
   branchOffline: "지점 장치가 연결되어 있지 않아요. 손님이 문을 열 수 없어요. 마지막 연결: {when}",
   branchNeverOnline: "지점 장치가 연결된 적이 없어요. 손님이 문을 열 수 없어요.",
-  nextGuests: "곧 오는 손님",
   sensorsMissing: "{list} 센서가 응답하지 않아요.",
   dateFrom: "시작일",
   dateTo: "종료일",
