@@ -61,7 +61,7 @@ func newBranch(t *testing.T) *branch {
 }
 
 // start runs the agent until stop or the end of the test.
-func (b *branch) start(t *testing.T) *branch {
+func (b *branch) start(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -73,7 +73,6 @@ func (b *branch) start(t *testing.T) *branch {
 		}
 	})
 	t.Cleanup(b.stop)
-	return b
 }
 
 // online starts the agent and waits for its status.

@@ -23,7 +23,7 @@ var enrolled = "YEOLDA_BRANCH=gangnam\nYEOLDA_AGENT_USERNAME=agent-gangnam-abcd2
 
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	got, err := ParseCredentials([]byte("# the agent of Gangnam\n\n" + enrolled))
+	got, err := parseCredentials([]byte("# the agent of Gangnam\n\n" + enrolled))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestCredentialsErrorsContainNoSecrets(t *testing.T) {
 		strings.Replace(enrolled, key2, "c=cr=t", 1),
 		strings.Replace(enrolled, key1+","+key2, "", 1),
 	} {
-		_, err := ParseCredentials([]byte(data))
+		_, err := parseCredentials([]byte(data))
 		if err == nil {
 			t.Errorf("%q: got no error", data)
 		} else if strings.Contains(err.Error(), "cr=t") {
@@ -244,7 +244,7 @@ func TestTLS(t *testing.T) {
 func FuzzParseCredentials(f *testing.F) {
 	f.Add([]byte(enrolled))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if c, err := ParseCredentials(data); err == nil && (c.Branch == "" || c.Password == "" || len(c.GrantKeys) == 0) {
+		if c, err := parseCredentials(data); err == nil && (c.Branch == "" || c.Password == "" || len(c.GrantKeys) == 0) {
 			t.Errorf("got incomplete credentials %+v", c)
 		}
 	})

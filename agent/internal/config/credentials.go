@@ -67,16 +67,16 @@ func ReadCredentials(name string) (Credentials, error) {
 	if err != nil {
 		return Credentials{}, fmt.Errorf("credentials: %w", err)
 	}
-	c, err := ParseCredentials(data)
+	c, err := parseCredentials(data)
 	if err != nil {
 		return Credentials{}, fmt.Errorf("credentials %s: %w", name, err)
 	}
 	return c, nil
 }
 
-// ParseCredentials parses lines of the form NAME=value and skips empty lines and comments (#). Its errors never contain a
+// parseCredentials parses lines of the form NAME=value and skips empty lines and comments (#). Its errors never contain a
 // value.
-func ParseCredentials(data []byte) (Credentials, error) {
+func parseCredentials(data []byte) (Credentials, error) {
 	values := make(map[string]string)
 	n := 0
 	for line := range strings.Lines(string(data)) {

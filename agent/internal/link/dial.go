@@ -45,14 +45,14 @@ func ParseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// Encrypted reports whether connections to u use TLS.
-func Encrypted(u *url.URL) bool { return u.Scheme == "mqtts" || u.Scheme == "wss" }
+// encrypted reports whether connections to u use TLS.
+func encrypted(u *url.URL) bool { return u.Scheme == "mqtts" || u.Scheme == "wss" }
 
 // Exposed reports whether connections to u send the password unencrypted over a public network. Loopback and private
 // addresses, single-label names and names of local networks are not public.
 func Exposed(u *url.URL) bool {
 	host := u.Hostname()
-	if Encrypted(u) || !strings.Contains(host, ".") && !strings.Contains(host, ":") {
+	if encrypted(u) || !strings.Contains(host, ".") && !strings.Contains(host, ":") {
 		return false
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
@@ -100,7 +100,7 @@ func (d *dialer) open(ctx context.Context, broker *url.URL, address string) (net
 	if d.config.Dial != nil {
 		return d.config.Dial(ctx, broker)
 	}
-	return d.tcp.dial(ctx, address, Encrypted(broker) && address == broker.Host)
+	return d.tcp.dial(ctx, address, encrypted(broker) && address == broker.Host)
 }
 
 // Probe opens a connection to a broker up to the WebSocket upgrade and closes it. It sends no CONNECT: the broker would

@@ -27,15 +27,10 @@ func (t RefundTier) deadline(start time.Time) time.Time {
 // the policy, a customer cannot cancel later than [RefundLead] before the start.
 type RefundPolicy []RefundTier
 
-// DefaultRefundPolicy is the rule of a branch without a policy of its own (docs/specification.md, Refunds 1).
-func DefaultRefundPolicy() RefundPolicy {
-	return RefundPolicy{{UntilMinutesBefore: int(RefundLead / time.Minute), Percent: 100}}
-}
-
-// OrDefault returns the policy, or the default if it is empty.
+// OrDefault returns the policy or, if it is empty, the rule of a branch without one (docs/specification.md, Refunds 1).
 func (p RefundPolicy) OrDefault() RefundPolicy {
 	if len(p) == 0 {
-		return DefaultRefundPolicy()
+		return RefundPolicy{{UntilMinutesBefore: int(RefundLead / time.Minute), Percent: 100}}
 	}
 	return p
 }

@@ -108,11 +108,8 @@ type Archive struct {
 	Keep      time.Duration `name:"archive-keep" env:"YEOLDA_ARCHIVE_KEEP" default:"720h" help:"Any moment of this time can be restored."`
 }
 
-// Values of Secrets.Mode.
-const (
-	ModeDemo       = "demo"
-	ModeProduction = "production"
-)
+// ModeDemo is the value of Secrets.Mode that permits demo values; the other one is "production".
+const ModeDemo = "demo"
 
 // Secrets are the service's own keys, and the mode that decides whether demo values may replace missing settings.
 type Secrets struct {

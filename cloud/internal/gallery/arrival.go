@@ -34,7 +34,7 @@ func (s *Service) Arrival(ctx context.Context, branch booking.BranchID) ([]booki
 func (s *Service) AddStep(ctx context.Context, branch booking.Branch, text booking.Bilingual, upload []byte, by string) (id int64, err error) {
 	var files []File
 	if len(upload) > 0 {
-		if files, err = EncodeAll(ctx, upload, widths...); err != nil {
+		if files, err = encodeAll(ctx, upload, widths...); err != nil {
 			return 0, err
 		}
 	}

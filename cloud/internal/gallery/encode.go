@@ -58,15 +58,15 @@ type File struct {
 	booking.PhotoFile
 	Data []byte // JPEG
 
-	// The same in smaller formats; nil where EncodeAll left one out.
+	// The same in smaller formats; nil where encodeAll left one out.
 	WebP, AVIF []byte
 }
 
 // decoding bounds the memory: one photo is decoded at a time.
 var decoding = make(chan struct{}, 1)
 
-// EncodeAll returns the files of Encode, in WebP and up to maxAVIF in AVIF too where that is smaller.
-func EncodeAll(ctx context.Context, data []byte, widths ...int) ([]File, error) {
+// encodeAll returns the files of Encode, in WebP and up to maxAVIF in AVIF too where that is smaller.
+func encodeAll(ctx context.Context, data []byte, widths ...int) ([]File, error) {
 	return encode(ctx, data, (*File).shrink, widths...)
 }
 

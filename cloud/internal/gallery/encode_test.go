@@ -101,7 +101,7 @@ func TestEncode(t *testing.T) {
 // TestEncodeAll checks that the formats show the same picture, and that AVIF is no format of uploads.
 func TestEncodeAll(t *testing.T) {
 	t.Parallel()
-	files, err := EncodeAll(t.Context(), withExif(t, striped(2000, 1000), 1), widths...)
+	files, err := encodeAll(t.Context(), withExif(t, striped(2000, 1000), 1), widths...)
 	if err != nil || len(files) != len(widths) {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
@@ -125,7 +125,7 @@ func TestEncodeAll(t *testing.T) {
 			}
 		}
 	}
-	if _, err := EncodeAll(t.Context(), files[2].AVIF, widths...); !errors.Is(err, ErrPhoto) {
+	if _, err := encodeAll(t.Context(), files[2].AVIF, widths...); !errors.Is(err, ErrPhoto) {
 		t.Errorf("an AVIF is uploaded: %v, want ErrPhoto", err)
 	}
 }

@@ -113,7 +113,7 @@ func (s *Service) Describe(ctx context.Context, branch booking.Branch, room book
 
 // AddPhoto stores an uploaded photo after those of the room. It returns ErrPhoto or ErrFull.
 func (s *Service) AddPhoto(ctx context.Context, branch booking.Branch, room booking.Room, data []byte, alt booking.Bilingual, by string) (id int64, err error) {
-	files, err := EncodeAll(ctx, data, widths...)
+	files, err := encodeAll(ctx, data, widths...)
 	if err != nil {
 		return 0, err
 	}

@@ -90,14 +90,14 @@ func DeleteRoom(ctx context.Context, tx pgx.Tx, branch booking.BranchID, no int)
 		)
 		update alert set ended_at = clock_timestamp() from deleted d
 		where kind = 'discrepancy' and subject = 'calendar:' || d.id and ended_at is null`, branch, no)
-	if IsForeignKeyViolation(err) { // a partner has sold the room
+	if isForeignKeyViolation(err) { // a partner has sold the room
 		return ErrRoomUsed
 	}
 	if err != nil {
 		return err
 	}
 	tag, err := tx.Exec(ctx, `delete from room where branch_id = $1 and no = $2 and not enabled`, branch, no)
-	if IsForeignKeyViolation(err) || err == nil && tag.RowsAffected() == 0 {
+	if isForeignKeyViolation(err) || err == nil && tag.RowsAffected() == 0 {
 		return ErrRoomUsed
 	}
 	return err

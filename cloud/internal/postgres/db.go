@@ -194,8 +194,8 @@ func IsUniqueViolation(err error, constraint string) bool {
 	return violates(err, "23505", constraint)
 }
 
-// IsForeignKeyViolation reports whether err is a violation of a foreign key.
-func IsForeignKeyViolation(err error) bool {
+// isForeignKeyViolation reports whether err is a violation of a foreign key.
+func isForeignKeyViolation(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && e.Code == "23503"
 }

@@ -95,7 +95,7 @@ func IssuePass(ctx context.Context, tx pgx.Tx, keys *seal.Keyring, id booking.Re
 	if err != nil {
 		return fmt.Errorf("pass of reservation %d: %w", id, err)
 	}
-	return RepeatStayPIN(ctx, tx, id)
+	return repeatStayPIN(ctx, tx, id)
 }
 
 // ExtendPass makes the pass of a reservation end with a stay that ends at until, earlier or later than before, with the same
@@ -128,7 +128,7 @@ func ExtendPass(ctx context.Context, tx pgx.Tx, keys *seal.Keyring, id booking.R
 			pin = newPIN()
 		}
 		p.PIN = keys.Seal(PassPINPurpose, []byte(pin))
-		if err := RepeatStayPIN(ctx, tx, id); err != nil {
+		if err := repeatStayPIN(ctx, tx, id); err != nil {
 			return err
 		}
 	}

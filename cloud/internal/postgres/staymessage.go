@@ -154,8 +154,8 @@ func DisclosePIN(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now t
 	return disclosed, nil
 }
 
-// RepeatStayPIN makes the message with the PIN due again, because the PIN has changed.
-func RepeatStayPIN(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
+// repeatStayPIN makes the message with the PIN due again, because the PIN has changed.
+func repeatStayPIN(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {
 	_, err := tx.Exec(ctx, `delete from stay_message where reservation_id = $1 and template = $2`, id, StayPIN.Template)
 	return err
 }

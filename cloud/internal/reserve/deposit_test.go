@@ -13,16 +13,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
-	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
-
-func depositDue(d time.Duration) func(*config.Settings) {
-	return func(s *config.Settings) { s.Times.DepositDue = d }
-}
 
 // TestDepositAgainstSweep pays deposits before, at and after their deadlines, while two processes close the accounts: either
 // the reservation is confirmed or the deposit is rejected, and never both.

@@ -48,7 +48,6 @@ const (
 	DemoWidgetSecretKey = "test_gsk_yeolda_demo"
 	DemoWidgetClientKey = "test_gck_yeolda_demo"
 	DemoAPISecretKey    = "test_sk_yeolda_demo"
-	DemoAPIClientKey    = "test_ck_yeolda_demo"
 	DemoMessageKey      = "NCSYEOLDADEMO"
 	DemoMessageSecret   = "yeolda-demo-message-secret"
 	DemoPartnerID       = "sandbox"

@@ -249,15 +249,15 @@ func startSandbox(t testing.TB, settings *config.Settings, clock *Clock, log *sl
 	return world
 }
 
-// DemoFile is the path of the file with the demo branches.
-func DemoFile() string {
+// demoFile is the path of the file with the demo branches.
+func demoFile() string {
 	_, here, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(here), "../../../deploy/demo/branches.yaml")
 }
 
 func applyDemo(t testing.TB, db *postgres.DB, settings config.Settings) {
 	t.Helper()
-	content, err := os.ReadFile(DemoFile())
+	content, err := os.ReadFile(demoFile())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func New(cfg Config) (*Client, error) {
 		if key == "" {
 			return nil, fmt.Errorf("toss: secret key of key set %q is missing", set)
 		}
-		if !ValidKey(key) {
+		if !validKey(key) {
 			return nil, fmt.Errorf("toss: secret key of key set %q holds a character no key has", set)
 		}
 	}
@@ -132,8 +132,8 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// ValidKey reports whether a text consists of characters that a key may have.
-func ValidKey(key string) bool {
+// validKey reports whether a text consists of characters that a key may have.
+func validKey(key string) bool {
 	return key != "" && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r == ':' || r > '~' })
 }
 

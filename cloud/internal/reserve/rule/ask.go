@@ -50,7 +50,7 @@ const (
 func (s Snapshot) Found(p toss.Payment, err error, now time.Time) Reading {
 	confirming := s.Reservation.State == booking.Confirming
 	switch {
-	case err == nil && confirming && Unconfirmed(p.Status) && toss.KeySet(s.Payment.KeySet).Kind() == toss.Widget && s.Chargeable(now):
+	case err == nil && confirming && unconfirmed(p.Status) && toss.KeySet(s.Payment.KeySet).Kind() == toss.Widget && s.Chargeable(now):
 		return Resend
 	case err == nil:
 		return Act

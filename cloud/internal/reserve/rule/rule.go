@@ -110,7 +110,7 @@ func (s Snapshot) After(a Answer, now time.Time) Step {
 		return s.refused(now)
 	case a.Refused:
 		return RefusalReported
-	case s.idle() && (Unconfirmed(p.Status) || over(p, now)):
+	case s.idle() && (unconfirmed(p.Status) || over(p, now)):
 		return NoOp
 	case state != booking.Canceling && !s.ours(p):
 		return s.foreign(p)
@@ -134,7 +134,7 @@ func (s Snapshot) After(a Answer, now time.Time) Step {
 		return Stay
 	case p.Status == toss.StatusWaitingForDeposit:
 		return s.awaited(now)
-	case Unconfirmed(p.Status):
+	case unconfirmed(p.Status):
 		return s.unconfirmed(now)
 	}
 	return NeedsReview
@@ -198,7 +198,7 @@ func (s Snapshot) foreign(p toss.Payment) Step {
 	switch {
 	case s.Reservation.State != booking.Confirming:
 		return Foreign
-	case Unconfirmed(p.Status), over(p, time.Time{}):
+	case unconfirmed(p.Status), over(p, time.Time{}):
 		return ForeignRefuse
 	}
 	return ForeignReturn
@@ -468,8 +468,8 @@ func (s Snapshot) awaited(now time.Time) Step {
 	return Stay
 }
 
-// Unconfirmed reports that the buyer has authenticated and the charge has not been made.
-func Unconfirmed(status string) bool {
+// unconfirmed reports that the buyer has authenticated and the charge has not been made.
+func unconfirmed(status string) bool {
 	return status == toss.StatusReady || status == toss.StatusInProgress
 }
 
