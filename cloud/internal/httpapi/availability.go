@@ -31,7 +31,7 @@ func (a *API) slotsV1(w http.ResponseWriter, r *http.Request) error {
 			PaidMargin    []string `json:"paidMargin"`
 			DisabledRooms []string `json:"disabledRooms"`
 		}{
-			wireOccupied(view.Booking, zone), wireOccupied(view.Paid, zone),
+			wire.Slots(view.Booking, zone), wire.Slots(view.Paid, zone),
 			wire.Slots(view.BookingMargin, zone), wire.Slots(view.PaidMargin, zone), disabledRooms(view.Branch),
 		}
 	})
@@ -125,8 +125,8 @@ func (a *API) slotsV2(w http.ResponseWriter, r *http.Request) error {
 		}
 		body.Rooms = wireRooms(view.Branch, view.Window)
 		slots := &body.UnavailableSlots
-		slots.Paid, slots.PaidMargin = wireOccupied(view.Paid, zone), wire.Slots(view.PaidMargin, zone)
-		slots.Booking, slots.BookingMargin = wireOccupied(view.Booking, zone), wire.Slots(view.BookingMargin, zone)
+		slots.Paid, slots.PaidMargin = wire.Slots(view.Paid, zone), wire.Slots(view.PaidMargin, zone)
+		slots.Booking, slots.BookingMargin = wire.Slots(view.Booking, zone), wire.Slots(view.BookingMargin, zone)
 		slots.BreakTime, slots.ClosedTime = wire.Slots(view.BreakTime, zone), wireClosed(view)
 		return body
 	})
@@ -169,14 +169,6 @@ func wireClosed(view reserve.Availability) []string {
 		list = append(list, booking.Slot{Room: slot.Room, Start: booking.WallClock(slot.Start, zone)})
 	}
 	return wire.Slots(booking.SortSlots(list), time.UTC)
-}
-
-func wireOccupied(slots []reserve.OccupiedSlot, zone *time.Location) []string {
-	list := make([]string, 0, len(slots))
-	for _, slot := range slots {
-		list = append(list, slot.String(zone))
-	}
-	return list
 }
 
 func wireIDTimes(slots []reserve.OccupiedSlot, zone *time.Location) []idTime {

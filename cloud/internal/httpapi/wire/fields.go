@@ -36,16 +36,23 @@ func (e *FieldError) Error() string {
 	return fieldName(e.Field) + " " + e.Problem
 }
 
+// Missing returns the error of a required field without a value.
 func Missing(field string) error { return &FieldError{field, "값은 필수입니다."} }
+
+// Malformed returns the error of a value in another form than the interface's.
 func Malformed(field string) error {
 	return &FieldError{field, "값의 형식이 올바르지 않습니다."}
 }
-func UnknownValue(field string) error {
-	return &FieldError{field, "값이 올바르지 않습니다."}
-}
+
+// UnknownValue returns the error of a value that is none of the permitted ones.
+func UnknownValue(field string) error { return &FieldError{field, "값이 올바르지 않습니다."} }
+
+// TooLong returns the error of a text with more than max characters.
 func TooLong(field string, max int) error {
 	return &FieldError{field, fmt.Sprintf("값은 최대 %d자까지 입력할 수 있습니다.", max)}
 }
+
+// OutOfRange returns the error of a number that is not between low and high, both included.
 func OutOfRange(field string, low, high int) error {
 	return &FieldError{field, fmt.Sprintf("값은 %d에서 %d 사이여야 합니다.", low, high)}
 }

@@ -14,6 +14,7 @@ const (
 	LayoutBaseDate = "20060102"            // base_date
 )
 
+// Minute formats a time as YYYYMMDDHHmm.
 func Minute(t time.Time, zone *time.Location) string { return t.In(zone).Format(LayoutMinute) }
 
 // StoredEnd formats the stored end of an interval: ten minutes before the real end.
@@ -49,7 +50,8 @@ func Day(text string) (booking.Date, bool) {
 	return booking.DateOf(t, time.UTC), ok
 }
 
-func Slots(slots []booking.Slot, zone *time.Location) []string {
+// Slots formats slots as the interface writes them: {room}-{YYYYMMDDHHmm} (docs/specification.md, Slots 1).
+func Slots[S interface{ String(*time.Location) string }](slots []S, zone *time.Location) []string {
 	list := make([]string, 0, len(slots))
 	for _, slot := range slots {
 		list = append(list, slot.String(zone))
