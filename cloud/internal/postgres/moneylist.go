@@ -154,12 +154,15 @@ type RefundRow struct {
 	Outside      json.RawMessage // how an administrator refunded it outside the provider; nil: by the provider
 }
 
+// selectRefunds reads the columns of a RefundRow, in their order.
+const selectRefunds = `
+	select f.id, f.reservation_id, f.state, f.amount, f.requested_by, f.reason, f.created_at, f.updated_at, f.error_code, f.error_message,
+	       f.due_at, f.account_summary, f.account_by, f.settled_outside
+	from refund f join reservation r on r.id = f.reservation_id`
+
 // OpenRefunds returns the unfinished refunds of a branch, failed ones first.
 func OpenRefunds(ctx context.Context, q Querier, branch booking.BranchID) ([]RefundRow, error) {
-	rows, err := q.Query(ctx, `
-		select f.id, f.reservation_id, f.state, f.amount, f.requested_by, f.reason, f.created_at, f.updated_at, f.error_code, f.error_message,
-		       f.due_at, f.account_summary, f.account_by, f.settled_outside
-		from refund f join reservation r on r.id = f.reservation_id
+	rows, err := q.Query(ctx, selectRefunds+`
 		where r.branch_id = $1 and f.state in ('REQUESTED', 'PENDING', 'FAILED')
 		order by (f.state = 'FAILED') desc, f.id desc limit 500`, branch)
 	if err != nil {
@@ -202,10 +205,7 @@ func ResolveDiscrepancy(ctx context.Context, q Querier, id int64, resolution, by
 
 // RefundsDuring returns the refunds of a branch that moved money within a span of time, newest first, at most limit.
 func RefundsDuring(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, limit int) ([]RefundRow, error) {
-	rows, err := q.Query(ctx, `
-		select f.id, f.reservation_id, f.state, f.amount, f.requested_by, f.reason, f.created_at, f.updated_at, f.error_code, f.error_message,
-		       f.due_at, f.account_summary, f.account_by, f.settled_outside
-		from refund f join reservation r on r.id = f.reservation_id
+	rows, err := q.Query(ctx, selectRefunds+`
 		where r.branch_id = $1 and f.state = 'COMPLETED' and f.amount > 0 and f.updated_at >= $2 and f.updated_at < $3
 		order by f.updated_at desc, f.id desc limit $4`, branch, span.Start, span.End, limit)
 	if err != nil {
