@@ -148,11 +148,16 @@ func (a *agent) run(ctx context.Context, info link.AgentInfo) error {
 	return err
 }
 
-// finishRequests serves until no lock is driven and no claim waits for its grant, at most for StopDelay.
+// idle reports whether no lock is driven, no claim waits for its grant and no entry at a keypad is judged.
+func (a *agent) idle() bool {
+	return a.doors.Idle() && (a.passes == nil || a.passes.controller.Idle())
+}
+
+// finishRequests serves until the agent is idle, at most for StopDelay.
 func (a *agent) finishRequests() {
 	tick := time.NewTicker(stopInterval)
 	defer tick.Stop()
-	for began := time.Now(); time.Since(began) < a.config.StopDelay && a.doors.Alive() && !a.doors.Idle(); <-tick.C {
+	for began := time.Now(); time.Since(began) < a.config.StopDelay && a.doors.Alive() && !a.idle(); <-tick.C {
 		a.config.Alive()
 	}
 }

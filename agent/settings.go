@@ -77,7 +77,7 @@ func (a *agent) restartDue() bool {
 	if s.due.IsZero() {
 		s.due = time.Now()
 	}
-	return a.doors.Idle() || time.Since(s.due) >= restartDelay
+	return a.idle() || time.Since(s.due) >= restartDelay
 }
 
 // failing returns the names of the self-tests that fail.

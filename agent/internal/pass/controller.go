@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/yeolda/yeolda/agent/internal/condition"
@@ -71,6 +72,7 @@ type Controller struct {
 	journal *journal
 	wake    chan struct{}  // holds a token if there are entries to send
 	results sync.WaitGroup // being written to the journal
+	judging atomic.Int64   // attempts in progress
 
 	mu      sync.Mutex
 	list    *list // nil: none
@@ -265,6 +267,8 @@ func (c *Controller) replace(m protocol.PassList) (old *list, err error) {
 // Attempt judges what was typed at the keypad of a device, and drives the lock if it is valid. typed is when the last key was pressed.
 // It returns when the result is known; the journal receives it afterwards, however slow the disk is.
 func (c *Controller) Attempt(device, digits string, typed time.Time) Verdict {
+	c.judging.Add(1)
+	defer c.judging.Add(-1)
 	now := time.Now()
 	began := earlier(typed, now)
 	c.mu.Lock()
@@ -301,6 +305,9 @@ func (c *Controller) Attempt(device, digits string, typed time.Time) Verdict {
 	}
 	return c.enterPIN(k, list, a, digits, began)
 }
+
+// Idle reports whether no attempt is in progress.
+func (c *Controller) Idle() bool { return c.judging.Load() == 0 }
 
 // enterPIN judges a PIN.
 func (c *Controller) enterPIN(k *keypad, l *list, a attempt, pin string, began time.Time) Verdict {
