@@ -323,13 +323,14 @@ func (m *machine) opens() {
 	}
 }
 
-// watchLine has the machine watch a line until it is not idle: on a busy host, a look after the result can miss the pulse. driven waits for
-// that; nothing else may be run before.
+// watchLine has the machine watch a line, from now on, until it is not idle: on a busy host, a look after the result can miss the pulse.
+// driven waits for that.
 func (m *machine) watchLine(n, idle string) (driven func() bool) {
 	m.t.Helper()
-	m.send("for i in $(seq 300); do [ $(cat " + lines + n + "/value) = " + idle + " ] || exit 0; sleep 0.1; done; exit 1")
+	m.run("rm -f /run/driven; (for i in $(seq 3000); do [ $(cat " + lines + n + "/value) = " + idle + " ] || { touch /run/driven; exit; }; sleep 0.1; done) >/dev/null 2>&1 &")
 	return func() bool {
 		m.t.Helper()
+		m.send("for i in $(seq 100); do [ ! -e /run/driven ] || exit 0; sleep 0.1; done; exit 1")
 		code, _ := m.answer()
 		return code == 0
 	}
