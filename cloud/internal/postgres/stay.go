@@ -96,6 +96,15 @@ func MoveStay(ctx context.Context, tx pgx.Tx, stay []booking.Reservation, room b
 	return tx.SendBatch(ctx, batch).Close()
 }
 
+// EndedByGuest reports whether the guest moved the end of a stay forward to a time, with that reason.
+func EndedByGuest(ctx context.Context, q Querier, root booking.ReservationID, end time.Time, reason string) (ended bool, err error) {
+	err = q.QueryRow(ctx, `
+		select exists (select from reservation_move v
+		    where v.reservation_id in (select $1::bigint union all select id from reservation where extends = $1)
+		      and v.moved_by = 'customer' and v.reason = $3 and v.to_end = $2 and v.from_end > $2)`, root, end, reason).Scan(&ended)
+	return ended, err
+}
+
 // Vacate makes reservations of a stay occupy nothing. The caller ends them in the same transaction.
 func Vacate(ctx context.Context, tx pgx.Tx, ids ...booking.ReservationID) error {
 	_, err := tx.Exec(ctx, `update reservation set occupied = 'empty' where id = any($1)`, ids)

@@ -28,7 +28,7 @@ type Ended struct {
 }
 
 // EndStay ends a stay at the next ten-minute mark and frees its room from then on. Nothing changes if the stay ends at that
-// mark anyway. The payments are not refunded.
+// mark anyway. The payments are not refunded. A request that is repeated after the new end has the same answer.
 //
 // Errors: ErrNotFound, ErrNotMovable (not confirmed), ErrNotBegun, ErrStayEnded.
 func (s *Service) EndStay(ctx context.Context, id booking.ReservationID) (ended Ended, err error) {
@@ -58,17 +58,25 @@ func (s *Service) EndStay(ctx context.Context, id booking.ReservationID) (ended 
 	return ended, err
 }
 
+// endReason is recorded of a stay that its guest ended.
+const endReason = "이용 종료"
+
 func (c *change) endStay(stay stay) (Ended, error) {
 	whole := stay.root.Stay()
 	switch {
 	case c.now.Before(whole.Start):
 		return Ended{}, ErrNotBegun
-	case !c.now.Before(whole.End):
-		return Ended{}, ErrStayEnded
 	}
 	branch, err := postgres.BranchOf(c.ctx, c.tx, stay.root.Branch)
 	if err != nil {
 		return Ended{}, err
+	}
+	if !c.now.Before(whole.End) {
+		early, err := postgres.EndedByGuest(c.ctx, c.tx, stay.root.ID, whole.End, endReason)
+		if err == nil && !early {
+			err = ErrStayEnded
+		}
+		return Ended{Branch: branch, FreedFrom: whole.End}, err // the request is repeated
 	}
 	if err := c.dropUnpaid(stay); err != nil {
 		return Ended{}, err
@@ -80,7 +88,7 @@ func (c *change) endStay(stay stay) (Ended, error) {
 		return Ended{Branch: branch, FreedFrom: whole.End}, nil
 	}
 	room := booking.Room{ID: stay.root.Room, No: stay.root.RoomNo}
-	if err := c.place(parts, stay.at(room, booking.Interval{Start: whole.Start, End: from}), "customer", "이용 종료"); err != nil {
+	if err := c.place(parts, stay.at(room, booking.Interval{Start: whole.Start, End: from}), "customer", endReason); err != nil {
 		return Ended{}, err
 	}
 	return Ended{Branch: branch, FreedFrom: from}, postgres.ExtendPass(c.ctx, c.tx, c.Keys, stay.root.ID, from)

@@ -255,7 +255,11 @@ func TestEndStay(t *testing.T) {
 	s.wantState(t, g.order.OrderID, "DONE") // what was paid stands
 	s.wantState(t, extended.OrderID, "DONE")
 	s.Clock.Advance(5 * time.Minute)
-	end(410)
+	if freed := end(200); freed != moneytest.Wire(want) { // repeated after the mark
+		t.Errorf("freed from %s, want %s", freed, moneytest.Wire(want))
+	}
+	s.exec(t, `update reservation_move set reason = $1`, "정정")
+	end(410) // another end
 	reply, err := g.Do(s.ctx, http.MethodGet, "/v2/keys/"+g.key+"/why?branch=gangnam&door=room", nil)
 	if err != nil || decode[struct{ Code string }](t, reply.Data).Code != "too-late" { // the stay did not move
 		t.Errorf("why after the end: %s, %v, want too-late", reply.Raw, err)
