@@ -69,6 +69,23 @@ func TestWebSite(t *testing.T) {
 		p.look("picker-limited", phone)
 	})
 
+	story("a link that is opened weeks later", func(t *testing.T, p *page) {
+		past := "/b/gangnam/" + currentSlot().In(seoul).AddDate(0, 0, -21).Format("2006-01-02")
+		p.open(past)
+		p.taken()
+		p.see("지난 시간")
+		if p.sees("모두 찼어요") {
+			t.Error("the rooms of a day that is over are called full")
+		}
+		if found := value[string](p, difference); found != "" {
+			t.Error(found)
+		}
+		p.open(past + "/2/1000-1100")
+		p.see("고르신 시간을 예약할 수 없어요", "지난 시간")
+		p.press("시간 다시 고르기")
+		p.at("/b/gangnam")
+	})
+
 	story("pages that say one thing", func(t *testing.T, p *page) {
 		p.expect("404 (Not Found)", "401 (Unauthorized)")
 		for _, screen := range []struct{ name, path, text string }{

@@ -162,6 +162,9 @@ func cardOf(speech speech, slots daySlots, r room, p showcase, path string) room
 	}
 	card.Runs = slots.runs(r.RoomNo)
 	card.Class, card.State = "full", speech.say("full")
+	if !slots.date.Add(wholeDay).After(slots.now) {
+		card.State = speech.say("statePast")
+	}
 	if start, free, ok := slots.firstFree(r); ok {
 		card.Class, card.Path, card.Free = "", path+"?room="+r.RoomNo, true
 		card.State = slots.freeText(speech, r.RoomNo, start, free)

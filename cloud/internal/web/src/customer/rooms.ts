@@ -213,7 +213,7 @@ function card(d: Day, room: Readable<Room>, showcase: Showcase, eager: boolean):
 function availability(d: Day, room: Room, first: { start: Minute; free: number } | null): string {
   if (!room.enabled) return t("disabled");
   if (!smallest(room)) return t("notForSale");
-  if (!first) return t("full");
+  if (!first) return t(d.date + day > d.now() ? "full" : "statePast");
   return freeText(d, room.roomNo, first.start, first.free);
 }
 

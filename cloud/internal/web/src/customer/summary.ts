@@ -1,7 +1,7 @@
 // The summary of a choice. The next step holds the room.
 
 import { type Priced, priceLines } from "../booking/price";
-import { clockOf, day, inZone, type Minute, parseDate } from "../booking/time";
+import { clockOf, day, inZone, type Minute, parseDate, slot } from "../booking/time";
 import { ApiError } from "../core/api";
 import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
@@ -43,8 +43,14 @@ export function summaryPage({ branch = "", date = "", room = "", times = "" }: R
     if (!o) return missing();
     seller.set(o.branch.seller);
     const lines = priceLines(o.priced, o.start, o.end - o.start);
+    const past = start + slot <= inZone(o.branch.timeZone);
     if (!o.free || !lines)
-      return notice(sign(question(), "wait"), t("invalidChoice"), t("stale"), link(t("pickAgain"), rooms, "primary"));
+      return notice(
+        sign(question(), "wait"),
+        t("invalidChoice"),
+        t(past ? "statePast" : "stale"),
+        link(t("pickAgain"), past ? `/b/${branch}` : rooms, "primary"),
+      );
     const moved = signal(false);
     return match(moved, (is) => (is ? exchanged() : screen(o, lines, rooms, () => moved.set(true))));
   });
