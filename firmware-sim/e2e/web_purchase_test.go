@@ -99,6 +99,13 @@ func TestWebPurchase(t *testing.T) {
 		p.look("rooms")
 		p.begin("오늘", "2번 룸")
 		p.look("picker", phone, narrow)
+		p.on(screen{"landscape", 568, 320})
+		if hidden := value[string](p, `[...document.querySelectorAll("dialog a[href], dialog button")].filter(e => !e.disabled && (e.focus(), true)).filter(e => {
+			const r = e.getBoundingClientRect();
+			return !e.contains(document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2)) && e === document.activeElement;
+		}).map(e => e.innerText).join()`); hidden != "" {
+			t.Errorf("with the focus, %s is covered", hidden)
+		}
 		p.on(phone).press("1시간")
 		if !value[bool](p, `document.activeElement.matches(".lengths .chip[aria-pressed=true]")`) {
 			t.Error("the focus was lost with the press")
@@ -115,6 +122,13 @@ func TestWebPurchase(t *testing.T) {
 		p.on(phone).fill("휴대폰 번호", "+1 212 555 0100") // the key must come by e-mail then
 		p.press("결제 수단 고르기")
 		p.see("열쇠를 받을 이메일을 적어 주세요.")
+		p.fill("이름", "홍길동")
+		p.fill("휴대폰 번호", "\u202a＋８２ (0)10 – 1234 – 5678\u202c") // as an address book or a keyboard writes it
+		p.keys(kb.Enter)
+		p.see("필수 약관에 동의해 주세요.")
+		if number := value[string](p, `document.getElementById("mobile").value`); number != "010-1234-5678" {
+			t.Errorf("the number is %q", number)
+		}
 		p.introduce("01012345678")
 		p.look("pay", phone, desktop, narrow)
 		p.on(phone).pay(s, "카드")

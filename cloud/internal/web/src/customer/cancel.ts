@@ -5,7 +5,7 @@ import { ApiError } from "../core/api";
 import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
 import { type Signal, signal } from "../core/signal";
-import { checkAll, field, select } from "./field";
+import { checkAll, field, plainNumber, select } from "./field";
 import { check, sign } from "./icons";
 import { missing } from "./missing";
 import { cancelable, loadMine, type Mine } from "./my";
@@ -182,6 +182,7 @@ export function refundFields() {
   const number = field({
     id: "account",
     label: t("fieldAccount"),
+    tidy: plainNumber,
     problem: (v) => (/^[\d -]{6,20}$/.test(v) ? "" : t("needAccount")),
     attributes: { inputmode: "numeric", autocomplete: "off", maxlength: 20 },
   });

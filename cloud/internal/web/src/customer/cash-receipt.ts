@@ -3,7 +3,7 @@
 import { type Child, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { type Signal, signal } from "../core/signal";
-import { type Field, field, looksLikeMobile, tidyMobile } from "./field";
+import { type Field, field, looksLikeMobile, plainNumber, tidyMobile } from "./field";
 import { t, won } from "./text";
 
 type Wish = Schemas["CashReceiptWish"];
@@ -23,7 +23,7 @@ export function receiptChoice(type: Wish["type"] | "", number: string, mobile: S
     id: "receipt-number",
     label: t("cashNumber"),
     value: number,
-    tidy: (v) => (chosen.peek() === "personal" ? tidyMobile(v) : v.trim()),
+    tidy: (v) => (chosen.peek() === "personal" ? tidyMobile(v) : plainNumber(v)),
     problem: (v) => (fits(chosen.peek(), v) ? "" : t(chosen.peek() === "business" ? "needBusiness" : "needMobile")),
     attributes: { inputmode: "numeric", maxlength: 20, autocomplete: "off" },
   });

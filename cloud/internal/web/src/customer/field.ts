@@ -17,7 +17,7 @@ export interface FieldOptions {
   value?: string;
   /** Says what is wrong with a value; empty when nothing is. */
   problem?: (value: string) => string;
-  /** Puts a value into its usual form when the field is left. */
+  /** Puts a value into its usual form when the field is left or checked. */
   tidy?: (value: string) => string;
   /** More attributes of the input. */
   attributes?: Record<string, string | number | boolean>;
@@ -45,9 +45,11 @@ export function field({
       value.set(input.value);
       if (wrong.peek()) wrong.set(problem(input.value));
     },
-    onblur: () => tidy && value.set(tidy(value.peek())),
+    onblur: () => neat(),
   });
+  const neat = () => tidy && value.set(tidy(value.peek()));
   const check = () => {
+    neat(); // Enter sends the form while the field has the focus, and a field that the browser fills never had it
     wrong.set(problem(value.peek().trim()));
     return wrong.peek() === "";
   };
@@ -117,8 +119,8 @@ export function tick(id: string, label: Child, checked: Signal<boolean>, more: C
 /** 010 has eight more digits, the older prefixes seven or eight. */
 const korean = /^(010)(\d{4})(\d{4})$|^(01[16789])(\d{3,4})(\d{4})$/;
 
-/** Writes a phone number in ASCII: keyboards type full-width digits, and address books copy dashes and invisible marks. */
-const plainMobile = (text: string): string =>
+/** Writes a number in ASCII: keyboards type full-width digits, and address books copy dashes and invisible marks. */
+export const plainNumber = (text: string): string =>
   text
     .normalize("NFKC")
     .replace(/\p{Cf}/gu, "")
@@ -131,7 +133,7 @@ const plainMobile = (text: string): string =>
  * typed, so that a mistake stays visible.
  */
 export function tidyMobile(text: string): string {
-  const plain = plainMobile(text);
+  const plain = plainNumber(text);
   const parts = korean.exec(plain.replace(/\D/g, "").replace(/^(00)?820?(?=1)/, "0"));
   return parts && !plain.includes("+") ? parts.slice(1).filter(Boolean).join("-") : plain;
 }

@@ -8,7 +8,7 @@ import { countdown } from "../core/format";
 import { go, query, staying } from "../core/router";
 import { computed, effect, type Signal, signal } from "../core/signal";
 import { tabStore } from "../core/storage";
-import { checkAll, field } from "./field";
+import { checkAll, field, plainNumber } from "./field";
 import { emailField, mobileField } from "./person";
 import { actions, attempt, button, explain, heading, trouble } from "./screen";
 import { type LoginType, login, sendCode } from "./service";
@@ -84,6 +84,7 @@ function codeForm(s: Sent, sent: Signal<Sent | null>): Child {
   const code = field({
     id: "code",
     label: t("fieldCode"),
+    tidy: plainNumber,
     problem: (v) => (/^\d{6}$/.test(v) ? "" : t("needCode")),
     attributes: { inputmode: "numeric", autocomplete: "one-time-code", maxlength: 6, pattern: "\\d{6}", class: "code" },
   });

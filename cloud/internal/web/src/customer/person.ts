@@ -19,7 +19,7 @@ export const mobileField = (value = ""): Field =>
     value,
     tidy: tidyMobile,
     problem: (v) => (looksLikeMobile(v) ? "" : t("needMobile")),
-    attributes: { type: "tel", inputmode: "tel", autocomplete: "tel-national", maxlength: 20, required: true },
+    attributes: { type: "tel", inputmode: "tel", autocomplete: "tel-national", maxlength: 30, required: true },
   });
 
 /** An e-mail address. missing says what is wrong without one. */
