@@ -123,7 +123,7 @@ func TestWebPurchase(t *testing.T) {
 		p.press("결제 수단 고르기")
 		p.see("열쇠를 받을 이메일을 적어 주세요.")
 		p.fill("이름", "홍길동")
-		p.fill("휴대폰 번호", "\u202a＋８２ (0)10 – 1234 – 5678\u202c") // as an address book or a keyboard writes it
+		p.fill("휴대폰 번호", "\u202a０１０–１２３４–５６７８\u202c") // as an address book or a keyboard writes it
 		p.keys(kb.Enter)
 		p.see("필수 약관에 동의해 주세요.")
 		if number := value[string](p, `document.getElementById("mobile").value`); number != "010-1234-5678" {
