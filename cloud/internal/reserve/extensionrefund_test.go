@@ -253,8 +253,8 @@ func TestExtensionWithoutRefundIsAnnounced(t *testing.T) {
 			s.answer(t, g.Buyer, "/payment/cancel", cancelBody(id), 200, "")
 			s.wantState(t, g.order.OrderID, c.state)
 			s.noneWaits(t)
-			want := append([]string{"reservation-confirmed", "stay-extended", "stay-extended"}, c.want...)
-			if got := s.messages(g.wish.Mobile); !slices.Equal(got, want) {
+			want := slices.Sorted(slices.Values(append(c.want, "reservation-confirmed", "stay-extended", "stay-extended")))
+			if got := slices.Sorted(slices.Values(s.messages(g.wish.Mobile))); !slices.Equal(got, want) { // they are sent by several workers
 				t.Errorf("messages %v, want %v", got, want)
 			}
 		})
