@@ -3,7 +3,6 @@ package agent
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,17 +11,16 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// TestRotationAfterACardThatFailed rotates twice. The broker accepts the first new secrets while the card cannot be written: the second
-// rotation must not forget them, because the broker accepts no other ones until it has the answer.
-func TestRotationAfterACardThatFailed(t *testing.T) {
-	t.Parallel()
+// acceptedOnAFailedCard returns secrets of a rotation that the broker has accepted while the card could not be written, and the accepted one.
+func acceptedOnAFailedCard(t *testing.T) (config Config, s *secrets, accepted link.Secret) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "secrets.json")
-	config := Config{Username: "agent-gangnam", Password: "of the credentials", SecretFile: file}
-	s := newSecrets(config)
+	config = Config{Username: "agent-gangnam", Password: "of the credentials", SecretFile: file}
+	s = newSecrets(config)
 	if _, err := s.rekey("first"); err != nil {
 		t.Fatal(err)
 	}
-	accepted := s.list()[0]
+	accepted = s.list()[0]
 	if err := os.Mkdir(file+".new", 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -32,6 +30,14 @@ func TestRotationAfterACardThatFailed(t *testing.T) {
 	if err := os.Remove(file + ".new"); err != nil {
 		t.Fatal(err)
 	}
+	return config, s, accepted
+}
+
+// TestRotationAfterACardThatFailed rotates twice. The broker accepts the first new secrets while the card cannot be written: the second
+// rotation must not forget them, because the broker accepts no other ones until it has the answer.
+func TestRotationAfterACardThatFailed(t *testing.T) {
+	t.Parallel()
+	config, s, accepted := acceptedOnAFailedCard(t)
 	if _, err := s.rekey("second"); err != nil {
 		t.Fatal(err)
 	}
@@ -50,19 +56,7 @@ func TestRotationAfterACardThatFailed(t *testing.T) {
 // connection.
 func TestAcceptedSecretsAreStoredLater(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "secrets.json")
-	config := Config{Username: "agent-gangnam", Password: "of the credentials", SecretFile: file}
-	s := newSecrets(config)
-	if _, err := s.rekey("first"); err != nil {
-		t.Fatal(err)
-	}
-	fresh := s.list()[0]
-	if err := os.Mkdir(file+".new", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(s.accepted(fresh), os.Remove(file+".new")); err == nil {
-		t.Error("the card fails: got no error")
-	}
+	config, s, fresh := acceptedOnAFailedCard(t)
 	if err := s.accepted(fresh); err != nil {
 		t.Fatal(err)
 	}

@@ -133,13 +133,18 @@ func (s *step) stay(b *moneytest.Buyer) (stay, bool) {
 	return list.Keys[n%len(list.Keys)], true
 }
 
-func (s *step) extend() {
-	g := s.guest()
+// guestWithStay logs a guest in, and returns one of the guest's stays.
+func (s *step) guestWithStay() (g *guest, one stay, ok bool) {
+	g = s.guest()
 	b, ok := s.login(g, 0)
-	if !ok {
-		return
+	if ok {
+		one, ok = s.stay(b)
 	}
-	one, ok := s.stay(b)
+	return g, one, ok
+}
+
+func (s *step) extend() {
+	g, one, ok := s.guestWithStay()
 	if !ok {
 		return
 	}
@@ -160,12 +165,7 @@ func (s *step) extend() {
 }
 
 func (s *step) exchange() {
-	g := s.guest()
-	b, ok := s.login(g, 0)
-	if !ok {
-		return
-	}
-	one, ok := s.stay(b)
+	g, one, ok := s.guestWithStay()
 	if !ok {
 		return
 	}
