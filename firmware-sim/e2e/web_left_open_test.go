@@ -94,6 +94,9 @@ func TestWebLeftOpen(t *testing.T) {
 		p.see("이용약관")
 		p.offline(true)
 		p.press("English")
+		if !value[bool](p, "import("+quoted(english)+").then(() => false, () => true)") { // ends with the page's own attempt
+			t.Error("the texts arrive without a network")
+		}
 		p.offline(false)
 		p.see("이용약관") // a new document would be that of a browser without a network
 		p.press("English")
