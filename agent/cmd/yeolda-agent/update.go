@@ -85,10 +85,7 @@ func (c *installUpdateCommand) Run(ctx context.Context) error {
 // start it again at once, without end.
 func (c *installUpdateCommand) slowly(ctx context.Context, install func() error) error {
 	err := install()
-	if err == nil {
-		return nil
-	}
-	if _, there := os.Lstat(filepath.Join(c.Dir, "request.json")); there == nil {
+	if err != nil && update.Requested(c.Dir) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(stuckDelay):

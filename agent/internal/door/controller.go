@@ -88,8 +88,8 @@ func (c *Controller) SetKeys(keys []ed25519.PublicKey) {
 }
 
 // Ask answers an ask with a claim. While the nonce is usable, a repeated ask receives the same claim; after that it receives
-// a new claim. After a grant it receives the results, also from a closed controller, which claims nothing. An ask for a door that this agent does not have is ignored: another
-// agent of the branch may have it.
+// a new claim. After a grant it receives the results, also from a closed controller, which claims nothing. An ask for a door that
+// this agent does not have is ignored: another agent of the branch may have it.
 func (c *Controller) Ask(m protocol.Ask) {
 	if !c.hasAll(m.Doors) {
 		c.config.Logger.Debug("ask for unknown doors ignored", "request", m.RequestID, "doors", m.Doors)

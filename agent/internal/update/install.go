@@ -64,6 +64,12 @@ func Install(dir, work string, keys []ed25519.PublicKey, install func(deb string
 	return nil
 }
 
+// Requested reports whether a request is in dir, the agent's folder.
+func Requested(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, requestFile))
+	return err == nil
+}
+
 // installing reports whether Install runs with this folder. The lock ends with its process.
 func installing(work string) bool {
 	folder, err := lock(work, unix.LOCK_SH)

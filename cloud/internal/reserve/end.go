@@ -63,8 +63,7 @@ const endReason = "이용 종료"
 
 func (c *change) endStay(stay stay) (Ended, error) {
 	whole := stay.root.Stay()
-	switch {
-	case c.now.Before(whole.Start):
+	if c.now.Before(whole.Start) {
 		return Ended{}, ErrNotBegun
 	}
 	branch, err := postgres.BranchOf(c.ctx, c.tx, stay.root.Branch)

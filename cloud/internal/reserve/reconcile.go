@@ -74,8 +74,10 @@ var ErrBooksUnavailable = errors.New("reserve: the provider's transactions are n
 // listed for an administrator. Orders that cannot be compared are in Report.Err and do not stop the comparison of the others.
 // Orders with a request in progress are left to the sweep.
 //
-// The orders of retired entities are left out. Errors: ErrBooksUnavailable. If the provider rejects the keys of an entity, the orders of the others are compared, and the comparison stays
-// incomplete.
+// The orders of retired entities are left out. If the provider rejects the keys of an entity in use, the orders of the others are
+// compared, and the comparison stays incomplete.
+//
+// Errors: ErrBooksUnavailable.
 func (s *Service) Reconcile(ctx context.Context, kind string, span time.Duration) (Report, error) {
 	now := s.now()
 	run, err := postgres.BeginReconciliation(ctx, s.DB.Pool, kind, now)
