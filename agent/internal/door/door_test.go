@@ -509,6 +509,7 @@ func TestContactOfALostExpander(t *testing.T) {
 		b.controller.Relock()
 		go b.controller.Watch(t.Context())
 		wait := func() { time.Sleep(5 * watchInterval) }
+		time.Sleep(watchInterval / 2) // between two reads, so that exactly one sees the line that is being lost
 		wait()
 		for range 2 {
 			b.contact.Set(false) // as a line reads that is lost
