@@ -63,7 +63,7 @@ func (s *step) send(event partnerBooking) {
 	switch {
 	case response.StatusCode < 500:
 		s.partner.decided(event)
-	case !s.restored(): // no time can be taken during a rebuild
+	case response.StatusCode != http.StatusServiceUnavailable || !s.restored(): // no time can be taken during a rebuild
 		s.violation("partner event %s: %s", body, answer)
 	}
 	s.note(fmt.Sprint("partner ", response.StatusCode), s.name, string(body), string(answer))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/account"
@@ -25,8 +26,8 @@ type OrphanRequest struct {
 // orphanReason is the reason of the refund of an orphan at the provider.
 const orphanReason = "예약을 확인할 수 없는 결제 환불"
 
-// RefundOrphan refunds everything that the provider holds of an orphan, and closes its discrepancy. A repetition refunds
-// nothing twice, because the order determines the idempotency key.
+// RefundOrphan refunds everything that the provider holds of an orphan, or what the bank has returned of it, and closes its discrepancy.
+// A repetition refunds nothing twice, because each request is for everything that is left.
 //
 // Errors: postgres.ErrNoDiscrepancy, ErrAccountRequired, *PaymentRefused, ErrPaymentPending.
 func (s *Service) RefundOrphan(ctx context.Context, req OrphanRequest) error {
@@ -38,7 +39,7 @@ func (s *Service) RefundOrphan(ctx context.Context, req OrphanRequest) error {
 	if err != nil {
 		return err
 	}
-	if p.Held() > 0 {
+	if p.Held() > 0 || p.TransferRejected() {
 		if err := s.cancelOrphan(ctx, req, order, keys, p); err != nil {
 			return err
 		}
@@ -79,7 +80,8 @@ func (s *Service) cancelOrphan(ctx context.Context, req OrphanRequest, order str
 		return err
 	}
 	_, err = detached(ctx, s, "orphan "+order, func(ctx context.Context) (toss.Payment, error) {
-		return s.Payments.Cancel(ctx, keys, "orphan-"+order, p.PaymentKey, cancel)
+		// With a key of the order, the provider would repeat the rejection of a wrong account for 15 days.
+		return s.Payments.Cancel(ctx, keys, "orphan-"+uuid.NewString(), p.PaymentKey, cancel)
 	})
 	return providerError(err)
 }

@@ -34,7 +34,7 @@ const (
 
 // The kinds of discrepancy. A comparison finds the first three, and closes them when they are settled.
 const (
-	orphan  = "orphan"  // the provider holds money for an order that the database does not have
+	orphan  = "orphan"  // the provider holds money, or the bank has returned a refund, of an order that the database does not have
 	missing = "missing" // the database has a payment that the provider does not have
 	balance = "balance" // both have the order, with different amounts
 
@@ -169,7 +169,7 @@ func (s *Service) compareAll(ctx context.Context, theirs books, ours map[string]
 			report.Failed[order] = err
 			continue
 		}
-		if known && (h.Open || listed && m.won == h.Won) || !known && m.won == 0 {
+		if known && (h.Open || listed && m.won == h.Won) || !known && m.won == 0 && !m.transferred {
 			compared = append(compared, order)
 			continue
 		}
@@ -189,8 +189,9 @@ func (s *Service) compareAll(ctx context.Context, theirs books, ours map[string]
 
 // moved is the sum of an order's transactions in the provider's list.
 type moved struct {
-	won  int // received less refunded
-	keys toss.KeySet
+	won         int  // received less refunded
+	transferred bool // a deposit was refunded, whose transfer the bank may have rejected
+	keys        toss.KeySet
 }
 
 // add adds a transaction. Its status determines the direction of the money; the sign of its amount is not reliable.
@@ -200,6 +201,7 @@ func (m moved) add(t toss.Transaction, keys toss.KeySet) moved {
 	case toss.StatusDone:
 		m.won += amount
 	case toss.StatusCanceled, toss.StatusPartialCanceled, toss.StatusWaitingForDeposit:
+		m.transferred = m.transferred || t.Method == toss.MethodVirtualAccount && t.Status != toss.StatusWaitingForDeposit
 		m.won = max(0, m.won-amount) // an account without a deposit holds nothing: no deposit arrived, or the bank reversed it
 	}
 	m.keys = keys
@@ -238,15 +240,20 @@ func (s *Service) compare(ctx context.Context, order string, m moved, h money.Pr
 }
 
 // compareUnknown looks up an order that the database does not have.
-func (s *Service) compareUnknown(ctx context.Context, order string, m moved) (money.Discrepancy, error) {
+func (s *Service) compareUnknown(ctx context.Context, order string, m moved) (found money.Discrepancy, err error) {
 	p, err := s.Payments.PaymentByOrder(ctx, m.keys, order)
-	if toss.ClassOf(err) == toss.NotFound {
-		return money.Discrepancy{}, nil
+	switch {
+	case toss.ClassOf(err) == toss.NotFound:
+		return found, nil
+	case err != nil:
+		return found, err
+	case p.Held() > 0:
+		found = discrepancy(order, orphan, "%d won at the provider for an order that is not ours: %s", p.Held(), p.OrderName)
+	case p.TransferRejected():
+		found = discrepancy(order, orphan, "the bank returned a refund of an order that is not ours: %s", p.OrderName)
+	default:
+		return found, nil
 	}
-	if err != nil || p.Held() == 0 {
-		return money.Discrepancy{}, err
-	}
-	found := discrepancy(order, orphan, "%d won at the provider for an order that is not ours: %s", p.Held(), p.OrderName)
 	found.KeySet = string(m.keys)
 	return found, nil
 }
