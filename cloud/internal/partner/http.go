@@ -84,7 +84,15 @@ func (s *Service) decide(r *http.Request, body []byte) (int, decision) {
 		return http.StatusConflict, decision{Status: channel.StatusConflict}
 	}
 	s.Log.ErrorContext(r.Context(), "partner event failed", "error", err)
-	return http.StatusInternalServerError, decision{Status: statusFailed}
+	return failure(err), decision{Status: statusFailed}
+}
+
+// failure returns 503 if the request can be repeated later, as during an outage of the database or a rebuild.
+func failure(err error) int {
+	if postgres.IsUnavailable(err) {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
 }
 
 // listing returns a room by the partner's id. It includes rooms created since the last Prepare.
@@ -132,7 +140,7 @@ func (s *Service) serveAvailability(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		s.Log.ErrorContext(r.Context(), "partner availability failed", "error", err)
-		answer(w, http.StatusInternalServerError, decision{Status: statusFailed})
+		answer(w, failure(err), decision{Status: statusFailed})
 		return
 	}
 	busy := []busySpan{}
@@ -167,7 +175,7 @@ func (s *Service) serveCalendar(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		s.Log.ErrorContext(r.Context(), "calendar failed", "error", err)
-		http.Error(w, "internal error", http.StatusInternalServerError)
+		http.Error(w, "internal error", failure(err))
 		return
 	}
 	body, etag := calendar.Encode()
