@@ -16,6 +16,12 @@ var (
 // PressSubject exports pressSubject.
 var PressSubject = pressSubject
 
+// PressTimeout exports pressTimeout.
+const PressTimeout = pressTimeout
+
+// Compared reports whether the database's clock is known.
+func (s *Service) Compared() bool { return s.clock.Load() != nil }
+
 // Awaited returns the ids of the announced presses, and whether their claims have arrived.
 func (s *Service) Awaited() map[uuid.UUID]bool {
 	s.announced.mu.Lock()

@@ -63,7 +63,7 @@ func (s *Service) RequestFor(ctx context.Context, branch, kind, doorlockKey stri
 	// A key that is not a UUID opens nothing, but an unknown branch is reported first.
 	key, hash, keyErr := parseKey(doorlockKey)
 	ask := postgres.KeyedAsk{ID: tracing.RequestID(ctx), Branch: branch, Kind: kind, Key: key, KeyHash: hash,
-		Room: room, Online: s.Link.Online(branch), Now: now}
+		Room: room, Online: s.Link.Online(branch), Now: now, Until: s.pressUntil()}
 	announced := s.announced.take(pressKey{branch, kind, string(hash)}, time.Now())
 	if announced != nil {
 		ask.ID, ask.Nonce, ask.Claimant = announced.id, announced.nonce, announced.from.Username
@@ -96,7 +96,7 @@ func (s *Service) RequestFor(ctx context.Context, branch, kind, doorlockKey stri
 	}
 	if !found.Made {
 		countError()
-		return "", fmt.Errorf("access: request %s of reservation %d: the database disagrees about the unlock window", id, found.Holder.ID)
+		return "", fmt.Errorf("access: request %s of reservation %d: the database disagrees about the unlock window, or the press reached it too late", id, found.Holder.ID)
 	}
 	if found.State == door.Granted {
 		s.acceptGranted(found, announced, hash) //nolint:contextcheck // as below

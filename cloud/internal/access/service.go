@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -64,6 +65,11 @@ const (
 	relistenDelay = time.Second
 	// stepTimeout limits a step that no caller waits for.
 	stepTimeout = 3 * time.Second
+	// pressTimeout is how long a press may take to reach the database. After that its guest has received an error and may have left: a request
+	// that was written then would be adopted like one of a dead replica, and would open the door.
+	pressTimeout = 3 * time.Second
+	// clockInterval bounds for how long presses are rejected after the database's clock was set forward.
+	clockInterval = time.Second
 )
 
 // Service opens doors. Its exported fields are set before Run; Limits, ResultTimeout, Pulse, Alone and Now are optional.
@@ -91,6 +97,7 @@ type Service struct {
 	attempts  attempts
 	waiters   waiters
 	ended     updates
+	clock     atomic.Pointer[postgres.Clock] // the database's; nil: not compared yet
 }
 
 func (s *Service) now() time.Time {
@@ -119,6 +126,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer s.announced.stop()
 	var loops errgroup.Group
 	loops.Go(func() error { s.sweep(ctx); return nil })
+	loops.Go(func() error { s.followClock(ctx); return nil })
 	if !s.Alone {
 		loops.Go(func() error { s.notify(ctx); return nil })
 		loops.Go(func() error { s.listen(ctx); return nil })
@@ -150,6 +158,34 @@ func (s *Service) sweep(ctx context.Context) {
 			s.end(e.ID, e.State)
 		}
 	}
+}
+
+// followClock compares a clock with the database's until ctx ends. It is apart from Now, which tests move.
+func (s *Service) followClock(ctx context.Context) {
+	tick := time.NewTicker(clockInterval)
+	defer tick.Stop()
+	clock := postgres.NewClock(time.Now)
+	for {
+		limited, cancel := context.WithTimeout(ctx, stepTimeout)
+		if err := clock.Compare(limited, s.DB.Pool); err == nil { // otherwise it continues to count, and the sweep logs the error
+			s.clock.Store(clock)
+		}
+		cancel()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// pressUntil returns until when a press that arrives now may be written, by the database's clock; zero: no limit.
+func (s *Service) pressUntil() time.Time {
+	clock := s.clock.Load()
+	if clock == nil {
+		return time.Time{}
+	}
+	return clock.Now().Add(pressTimeout)
 }
 
 // end records that this replica ended a request, wakes its subscribers and announces it to the other replicas.

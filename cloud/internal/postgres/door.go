@@ -82,6 +82,7 @@ type KeyedAsk struct {
 	Room    int      // the reservation must be for this room; 0: any
 	Online  []string // user names of the branch's connected agents
 	Now     time.Time
+	Until   time.Time // a request is not written from then on, by the database's clock; zero: no limit
 
 	// A claim that an agent has made ahead of the press; see AnnouncedDoors.
 	Nonce    string // empty: none
@@ -100,9 +101,9 @@ type KeyedDoor struct {
 
 // keyedDoors looks up the doorlockKey of each ask in its branch. The arguments are those of keyedArgs.
 const keyedDoors = `asked as (
-			select code, kind, request, key_hash, nullif(room, 0) as room, string_to_array(online, ',') as online, at, nonce, claimant, place
-			from unnest($1::text[], $2::text[], $3::uuid[], $4::bytea[], $5::bigint[], $6::text[], $7::timestamptz[], $8::text[], $9::text[])
-				with ordinality as a (code, kind, request, key_hash, room, online, at, nonce, claimant, place)
+			select code, kind, request, key_hash, nullif(room, 0) as room, string_to_array(online, ',') as online, at, nonce, claimant, until, place
+			from unnest($1::text[], $2::text[], $3::uuid[], $4::bytea[], $5::bigint[], $6::text[], $7::timestamptz[], $8::text[], $9::text[], $10::timestamptz[])
+				with ordinality as a (code, kind, request, key_hash, room, online, at, nonce, claimant, until, place)
 		), found as (
 			select a.*, b.id as branch_id, r.id as reservation_id, r.start_at, r.end_at, r.no, ` + connectedAgent + ` as agent,
 			       case a.kind when 'front' then 'front' else 'room_' || r.no end as device,
@@ -126,6 +127,7 @@ func keyedArgs(asks []KeyedAsk) []any {
 		array(asks, func(a KeyedAsk) time.Time { return a.Now.Add(booking.UnlockLead) }),
 		array(asks, func(a KeyedAsk) string { return a.Nonce }),
 		array(asks, func(a KeyedAsk) string { return a.Claimant }),
+		array(asks, func(a KeyedAsk) *time.Time { return null(a.Until) }),
 	}
 }
 
@@ -138,6 +140,8 @@ func keyedArgs(asks []KeyedAsk) []any {
 // active agent, and the reservation, locked, is valid. It never waits for a transaction that has locked the reservation: the
 // request is then pending, and GrantDoors waits. Only a statement with a grant waits for the disk.
 //
+// A statement that a stalled connection delivers after Until writes no request: its caller has returned an error.
+//
 // The window from start-lead to end-lead contains now if and only if [start, end) contains now+lead.
 func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimit time.Duration) ([]KeyedDoor, error) {
 	// Asks with the same key are executed one after another, so that the second one joins the first.
@@ -149,12 +153,12 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 	}
 	all, err := queryBatch(ctx, q, asks, byKey, `
 		with relaxed as (
-			select set_config('synchronous_commit', case when $12 then current_setting('synchronous_commit') else 'off' end, true)
+			select set_config('synchronous_commit', case when $13 then current_setting('synchronous_commit') else 'off' end, true)
 		), `+keyedDoors+`, joined as (
 			select f.place, d.id from found f, lateral (
 				select d.id from door_request d
 				where d.reservation_id = f.reservation_id
-				  and d.created_at between (select clock_timestamp() - $10::interval) and (select clock_timestamp()) -- once, for the index
+				  and d.created_at between (select clock_timestamp() - $11::interval) and (select clock_timestamp()) -- once, for the index
 				  and d.device = f.device and d.key_hash = f.key_hash
 				  and coalesce(d.finished_at, 'infinity') = 'infinity' -- is null, but not by the index of all such requests
 				order by d.created_at limit 1) d
@@ -175,8 +179,8 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 			       case when granted.place is not null then nonce end, case when granted.place is not null then clock_timestamp() end,
 			       case when agent is null then clock_timestamp() end, case when agent is null then '`+Offline+`' end
 			from found left join granted using (place), relaxed
-			where `+mayPress+` and place not in (select place from joined)
-			returning id, state, give_pass_code(door_request, $11)
+			where `+mayPress+` and place not in (select place from joined) and (until is null or clock_timestamp() < until)
+			returning id, state, give_pass_code(door_request, $12)
 		)
 		select f.place, branch_id, f.reservation_id, start_at, end_at, no, device, case when made.id is not null then devices end, agent,
 		       joined.id, coalesce(made.state = 'GRANTED', false), coalesce(key_epoch, 0)

@@ -364,3 +364,23 @@ func TestPressReadsRecentRequestsOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A press that a stalled connection delivers late is not written.
+func TestPressIsWrittenUntilItsLimit(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	start := time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC)
+	key, hash := oneRoom(t, db, start)
+	var now time.Time // of the database
+	if err := db.Pool.QueryRow(t.Context(), `select clock_timestamp() where $1`, true).Scan(&now); err != nil {
+		t.Fatal(err)
+	}
+	for until, want := range map[time.Time]bool{now: false, now.Add(time.Hour): true} {
+		found, err := postgres.RequestDoorsByKey(t.Context(), db.Doors, []postgres.KeyedAsk{
+			{ID: uuid.New(), Branch: "gangnam", Kind: "room", Key: key, KeyHash: hash, Online: []string{"agent-gangnam"}, Now: start, Until: until},
+		}, 0)
+		if err != nil || found[0].Made != want || found[0].Holder.ID == 0 {
+			t.Errorf("until %s at %s: got %+v, %v, want written: %t", until, now, found[0], err, want)
+		}
+	}
+}
