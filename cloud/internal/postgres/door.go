@@ -138,7 +138,7 @@ func keyedArgs(asks []KeyedAsk) []any {
 //
 // An ask with the nonce of a claim is granted when it is written, under the conditions of GrantDoors: the claimant is the
 // active agent, and the reservation, locked, is valid. It never waits for a transaction that has locked the reservation: the
-// request is then pending, and GrantDoors waits. Only a statement with a grant waits for the disk.
+// request is then pending, and GrantDoors waits. Only a batch with a grant waits for the disk.
 //
 // A statement that a stalled connection delivers after Until writes no request: its caller has returned an error.
 //
@@ -151,6 +151,8 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 		}
 		return a.Key
 	}
+	// Of all asks: several statements are one transaction, whose last setting counts.
+	durable := slices.ContainsFunc(asks, func(a KeyedAsk) bool { return a.Nonce != "" })
 	all, err := queryBatch(ctx, q, asks, byKey, `
 		with relaxed as (
 			select set_config('synchronous_commit', case when $13 then current_setting('synchronous_commit') else 'off' end, true)
@@ -187,7 +189,6 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 		from found f left join made on made.id = f.request left join joined on joined.place = f.place
 		  left join granted on granted.place = f.place`,
 		func(turn []KeyedAsk) []any {
-			durable := slices.ContainsFunc(turn, func(a KeyedAsk) bool { return a.Nonce != "" })
 			return append(keyedArgs(turn), joinLimit, turn[0].Now, durable)
 		},
 		func(rows pgx.Rows, place *int) (found KeyedDoor, err error) {

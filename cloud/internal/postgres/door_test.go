@@ -384,3 +384,45 @@ func TestPressIsWrittenUntilItsLimit(t *testing.T) {
 		}
 	}
 }
+
+// A batch with two presses of a key runs two statements in one transaction. If one of them grants a press, the transaction waits for the
+// disk, whichever comes last: the lock is driven, and a crash must not lose the grant.
+func TestBatchWithAGrantWaitsForTheDisk(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	start := time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC)
+	key, hash := oneRoom(t, db, start)
+	press := func(kind, nonce string) postgres.KeyedAsk {
+		return postgres.KeyedAsk{ID: uuid.New(), Branch: "gangnam", Kind: kind, Key: key, KeyHash: hash, Online: []string{"agent-gangnam"}, Now: start,
+			Nonce: nonce, Claimant: "agent-gangnam"}
+	}
+	for name, asks := range map[string][]postgres.KeyedAsk{
+		"grant first": {press("room", "nonce"), press("front", "")},
+		"grant last":  {press("front", ""), press("room", "nonce")},
+	} {
+		tx, err := db.Pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(t.Context(), `select set_config('synchronous_commit', $1, true)`, "on"); err != nil { // test servers are not durable
+			t.Fatal(err)
+		}
+		made, err := postgres.RequestDoorsByKey(t.Context(), tx, asks, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if granted := func(k postgres.KeyedDoor) bool { return k.State == door.Granted }; !slices.ContainsFunc(made, granted) {
+			t.Errorf("%s: got %+v, want a grant", name, made)
+		}
+		var commit string
+		if err := tx.QueryRow(t.Context(), `select current_setting($1)`, "synchronous_commit").Scan(&commit); err != nil {
+			t.Fatal(err)
+		}
+		if commit != "on" {
+			t.Errorf("%s: synchronous_commit is %s at the commit, want on", name, commit)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
