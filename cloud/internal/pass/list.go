@@ -165,6 +165,6 @@ func (s *Service) Applied(ctx context.Context, from protocol.Peer, m protocol.Pa
 	if released > 0 {
 		s.Log.Info("pass: quarantines ended", "branch", from.Branch, "count", released)
 	}
-	s.timetable.acknowledged(from.Agent)
+	s.timetable.acknowledged(from.Agent, m.Version)
 	return nil
 }

@@ -317,11 +317,12 @@ func (t *timetable) done(agent protocol.Agent, applied bool) {
 	}
 }
 
-// acknowledged postpones the next list of an agent, unless it is due because of a change.
-func (t *timetable) acknowledged(agent protocol.Agent) {
+// acknowledged postpones the next list of an agent, unless it is due because of a change, or the agent has acknowledged an earlier version than
+// the one that was sent last, which may be lost.
+func (t *timetable) acknowledged(agent protocol.Agent, version uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if of := t.agents[agent]; of != nil && !of.busy && of.due.After(time.Now()) {
+	if of := t.agents[agent]; of != nil && !of.busy && version >= of.version && of.due.After(time.Now()) {
 		of.due, of.repeat = time.Now().Add(renewInterval), repeatFirst
 	}
 }
