@@ -309,6 +309,8 @@ func (t *timetable) done(agent protocol.Agent, applied bool) {
 	switch {
 	case of.again:
 		of.again = false
+	case applied && of.sentAt.IsZero(): // a standby agent, which has no list
+		of.due, of.repeat = time.Now().Add(renewInterval), repeatFirst
 	case applied:
 		of.due, of.repeat = of.sentAt.Add(renewInterval), repeatFirst
 	default:

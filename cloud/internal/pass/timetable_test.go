@@ -21,6 +21,30 @@ func connected(t *testing.T) *timetable {
 	return table
 }
 
+// A standby agent has no list until it becomes the active one. Its empty list was prepared five times a second.
+func TestStandbyAgentIsLookedAtRarely(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		table := connected(t)
+		for range 3 {
+			table.done(keypadAgent, true)
+			time.Sleep(renewInterval - time.Second)
+			if due := table.take(time.Now()); len(due) != 0 {
+				t.Fatal("a list is due before the interval")
+			}
+			time.Sleep(time.Second)
+			if due := table.take(time.Now()); len(due) != 1 {
+				t.Fatal("no list is due after the interval")
+			}
+		}
+		table.done(keypadAgent, true)
+		table.touch(keypadAgent.Branch) // it becomes the active agent
+		if due := table.take(time.Now()); len(due) != 1 {
+			t.Error("no list is due after a change")
+		}
+	})
+}
+
 // A list is lost on its way, and the acknowledgement of the one before arrives after it was sent: the list is repeated.
 func TestEarlierAcknowledgementEndsNoRepetition(t *testing.T) {
 	t.Parallel()
