@@ -148,10 +148,16 @@ type Actor struct {
 	NoPIN     bool // no PIN is disclosed: the actor may only look
 
 	BetweenStays bool // rooms open only while no stay occupies them
+
+	// Once identifies the request, which is made once, at any replica; empty: each call makes another one.
+	Once string
 }
 
+// onceSpace is the name space of the ids of requests with Actor.Once.
+var onceSpace = uuid.MustParse("0e9c8c1e-6d0b-4c5c-9a57-3f1c8d7b2a64")
+
 // RequestAs requests doors without a key. room is needed for kind Room. The caller authorizes the actor for the branch. It
-// returns ErrUnknownDoor, ErrUnknownRoom, ErrOccupied, postgres.ErrNoBranch or a [limit.ExceededError].
+// returns ErrUnknownDoor, ErrUnknownRoom, ErrOccupied, ErrRepeated, postgres.ErrNoBranch or a [limit.ExceededError].
 func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind string, room int) (requestID string, err error) {
 	b, err := s.DB.Branch(ctx, branch)
 	if err != nil {
@@ -159,6 +165,9 @@ func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind strin
 	}
 	var vacant booking.RoomID
 	r := door.Request{ID: tracing.RequestID(ctx), BranchID: b.ID, Branch: b.Code, RequestedBy: actor.Name, Kind: kind}
+	if actor.Once != "" {
+		r.ID = uuid.NewSHA1(onceSpace, []byte(actor.Once))
+	}
 	switch kind {
 	case Front:
 		r.Device, r.Devices = Front, b.FrontDoors
@@ -188,6 +197,9 @@ func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind strin
 		}
 	}
 	r, agent, err := s.insert(ctx, actor, r, vacant)
+	if postgres.IsUniqueViolation(err, "door_request_pkey") {
+		return "", ErrRepeated
+	}
 	if err != nil {
 		countError()
 		return "", fmt.Errorf("access: request %s at %s: %w", r.ID, branch, err)

@@ -35,6 +35,8 @@ var (
 	ErrUnknownRoom = errors.New("access: unknown room")
 	// ErrOtherRoom is returned when the key's reservation is for another room than the one the client names.
 	ErrOtherRoom = errors.New("access: the reservation is for another room")
+	// ErrRepeated is returned when a request with the same Actor.Once was made before.
+	ErrRepeated = errors.New("access: the request is repeated")
 	// ErrUnknownRequest is returned when there is no request with that id.
 	ErrUnknownRequest = errors.New("access: unknown request")
 	// ErrNoResult is returned when the result timeout of a subscriber has passed (docs/specification.md, Doors 5).

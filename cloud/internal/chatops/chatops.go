@@ -114,7 +114,7 @@ func (b *Backend) Unlock(ctx context.Context, r discord.UnlockRequest) (bool, er
 	if r.Room != 0 {
 		kind = access.Room
 	}
-	actor := access.Actor{Name: r.By, RequestID: r.InteractionID}
+	actor := access.Actor{Name: r.By, RequestID: r.InteractionID, Once: "discord " + r.InteractionID}
 	id, err := b.Access.RequestAs(ctx, actor, r.Branch, kind, r.Room)
 	if err != nil {
 		return false, refusal(err)
@@ -165,6 +165,8 @@ func refusal(err error) error {
 		return discord.Refusal("그런 지점이 없습니다.")
 	case errors.Is(err, access.ErrUnknownRoom):
 		return discord.Refusal("그런 룸이 없습니다.")
+	case errors.Is(err, access.ErrRepeated):
+		return discord.Refusal("이미 처리한 요청입니다.")
 	case errors.Is(err, climate.ErrDeviceUnavailable):
 		return discord.Refusal("지점 장치가 응답하지 않습니다.")
 	}

@@ -1,13 +1,17 @@
 package chatops_test
 
 import (
+	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/access"
 	"github.com/yeolda/yeolda/cloud/internal/chatops"
 	"github.com/yeolda/yeolda/cloud/internal/discord"
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/protocol"
 )
 
 // newBranch returns a database with a branch and its rooms, and a function that executes a statement there.
@@ -129,5 +133,37 @@ func TestLongPartnerStayInTheChat(t *testing.T) {
 		if r.Room != 2 {
 			t.Errorf("got %+v, want no extension of the stay in room 1", r)
 		}
+	}
+}
+
+// away is the connection to agents of a service whose agents are all offline.
+type away struct{}
+
+func (away) Send(protocol.Peer, protocol.Message) error { return nil }
+func (away) Online(string) []string                     { return nil }
+
+// A captured command is sent again to another replica, or to the same one after a restart: it opens no door a second time.
+func TestCommandOpensADoorOnce(t *testing.T) {
+	t.Parallel()
+	db, exec := newBranch(t, 1)
+	exec(`update branch set front_doors = '{front_1}'`)
+	replica := func() *chatops.Backend {
+		return &chatops.Backend{DB: db, Access: &access.Service{DB: db, Link: away{}, Log: slog.New(slog.DiscardHandler)}}
+	}
+	ask := discord.UnlockRequest{InteractionID: "1", By: "discord:2", Branch: "gangnam"}
+	if opened, err := replica().Unlock(t.Context(), ask); opened || err != nil {
+		t.Fatalf("got %t, %v, want a door that cannot be reached", opened, err)
+	}
+	var refusal discord.Refusal
+	if _, err := replica().Unlock(t.Context(), ask); !errors.As(err, &refusal) {
+		t.Errorf("the same command again: got %v, want a refusal", err)
+	}
+	ask.InteractionID = "2"
+	if _, err := replica().Unlock(t.Context(), ask); err != nil {
+		t.Errorf("another command: %v", err)
+	}
+	var n int
+	if err := db.Pool.QueryRow(t.Context(), `select count(*) from door_request where $1`, true).Scan(&n); err != nil || n != 2 {
+		t.Errorf("%d requests, %v, want 2", n, err)
 	}
 }

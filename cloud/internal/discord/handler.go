@@ -150,7 +150,7 @@ func (h *Handler) command(i interaction, now time.Time) response {
 }
 
 // first reports whether an interaction is new. It remembers the id for as long as the signature stays valid, so a captured
-// request cannot be replayed.
+// request cannot be replayed here. For a replica that has not seen it, the backend refuses to open a door again.
 func (h *Handler) first(id string, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
