@@ -52,7 +52,7 @@ type Status struct {
 	StartedAt    time.Time  `json:"startedAt,omitzero"` // by the agent's clock, which may be wrong: a Pi has no battery
 	Inventory    *Inventory `json:"inventory,omitempty"`
 	SelfTest     []SelfTest `json:"selfTest,omitempty"`
-	Contacts     []Contact  `json:"contacts,omitempty"` // the levels of the door contacts when the status was made
+	Contacts     []Contact  `json:"contacts,omitempty"` // the levels of the door contacts when the status was made; see Contact
 	KeyEpoch     uint64     `json:"keyEpoch,omitempty"` // of the grant keys in use; see KeyList
 	// BrokerEpoch is that of the list of brokers in use, 0 without one; see BrokerList. It is nil if the agent takes none.
 	BrokerEpoch *uint64 `json:"brokerEpoch,omitempty"`
@@ -69,7 +69,7 @@ type Status struct {
 }
 
 // Contact is the level of a door contact. A status carries levels because events that are older than the agent's outbox,
-// or that happened while it was off, are never sent.
+// or that happened while it was off, are never sent. A contact that could not be read since the agent started is missing.
 type Contact struct {
 	Device string `json:"device"`
 	Open   bool   `json:"open"`

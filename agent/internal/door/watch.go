@@ -53,10 +53,11 @@ func (i *input) poll() protocol.EventKind {
 	return i.low
 }
 
-func (i *input) contact() protocol.Contact {
+// contact returns the level of a door contact. known is false if it could not be read since the start.
+func (i *input) contact() (c protocol.Contact, known bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return protocol.Contact{Device: i.device, Open: bool(i.last), ForMs: uint64(time.Since(i.since) / time.Millisecond)}
+	return protocol.Contact{Device: i.device, Open: bool(i.last), ForMs: uint64(time.Since(i.since) / time.Millisecond)}, i.known
 }
 
 // Watch reports changes of the door contacts and exit buttons, and checks idle relay lines, until ctx is done. It decides
@@ -94,12 +95,15 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 	}
 }
 
-// Contacts returns the level of each door contact.
+// Contacts returns the level of each door contact that is known.
 func (c *Controller) Contacts() []protocol.Contact {
 	var contacts []protocol.Contact
 	for _, i := range c.inputs {
-		if i.high == protocol.EventDoorOpened {
-			contacts = append(contacts, i.contact())
+		if i.high != protocol.EventDoorOpened {
+			continue
+		}
+		if contact, known := i.contact(); known {
+			contacts = append(contacts, contact)
 		}
 	}
 	return contacts
