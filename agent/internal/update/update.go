@@ -33,6 +33,7 @@ import (
 
 const (
 	fetchTimeout = 15 * time.Minute // on a slow connection
+	stallTimeout = time.Minute      // without a byte
 	maxPackage   = 200 << 20
 	// spaceLeft is the space that an installation leaves on the disk, for the journal of the keypads; see package doctor.
 	spaceLeft = 8 << 20
@@ -315,10 +316,35 @@ func (u *Updater) has(p protocol.Package) bool {
 	return copyVerified(io.Discard, file, p) == nil
 }
 
+// errStalled ends a download, so that the next request of the service, for this update or another one, begins a new one.
+var errStalled = fmt.Errorf("the server has sent nothing for %v", stallTimeout)
+
+// patience ends a download that receives nothing for stallTimeout.
+type patience struct {
+	io.Reader
+	timer *time.Timer
+}
+
+// Read implements io.Reader. A card may take its time between two reads.
+func (p patience) Read(b []byte) (int, error) {
+	p.timer.Reset(stallTimeout)
+	defer p.timer.Stop()
+	return p.Reader.Read(b)
+}
+
 // download fetches a package into the folder. On an error, nothing of it remains there.
 func (u *Updater) download(ctx context.Context, p protocol.Package) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
+	ctx, end := context.WithCancelCause(ctx)
+	stalled := time.AfterFunc(stallTimeout, func() { end(errStalled) })
+	defer func() {
+		stalled.Stop()
+		if err != nil && context.Cause(ctx) == errStalled { //nolint:errorlint // it is never wrapped
+			err = errStalled
+		}
+		end(nil)
+	}()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL, nil)
 	if err != nil {
 		return permanentError{err}
@@ -328,6 +354,7 @@ func (u *Updater) download(ctx context.Context, p protocol.Package) (err error) 
 		client = http.DefaultClient
 	}
 	response, err := client.Do(request)
+	stalled.Stop()
 	if err != nil {
 		return err
 	}
@@ -353,7 +380,7 @@ func (u *Updater) download(ctx context.Context, p protocol.Package) (err error) 
 	if err != nil {
 		return err
 	}
-	err = copyVerified(file, http.MaxBytesReader(nil, response.Body, room), p)
+	err = copyVerified(file, http.MaxBytesReader(nil, io.NopCloser(patience{response.Body, stalled}), room), p)
 	return errors.Join(err, file.Sync(), file.Close())
 }
 

@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/yeolda/yeolda/protocol"
@@ -307,6 +308,59 @@ func TestRepeatedRequestKeepsUpdateWanted(t *testing.T) {
 	<-f.changed
 	if got := f.Status(); got.State != protocol.UpdateInstalling {
 		t.Errorf("got %+v, want installing", got)
+	}
+}
+
+// stalling is a server that accepts a request and answers with a part of a package, or not at all, and then sends nothing more.
+type stalling struct{ part []byte }
+
+func (s stalling) RoundTrip(r *http.Request) (*http.Response, error) {
+	if s.part == nil {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	body, server := io.Pipe()
+	go func() {
+		for _, b := range s.part {
+			time.Sleep(stallTimeout - time.Second) // slow, but not stalled
+			_, _ = server.Write([]byte{b})
+		}
+		<-r.Context().Done()
+		_ = server.CloseWithError(r.Context().Err())
+	}()
+	return &http.Response{StatusCode: http.StatusOK, ContentLength: -1, Body: body, Request: r}, nil
+}
+
+// TestStalledDownloadKeepsNoUpdateOut: a download that receives nothing any more ends after a minute, not after a quarter of an hour, in which no
+// other update was fetched.
+func TestStalledDownloadKeepsNoUpdateOut(t *testing.T) {
+	t.Parallel()
+	for name, part := range map[string][]byte{"no answer": nil, "a part": deb[:3]} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				u := &Updater{Dir: filepath.Join(t.TempDir(), "update"), Version: "1.0.0", Architecture: "arm64", Client: &http.Client{Transport: stalling{part}},
+					Keys: func() ([]ed25519.PublicKey, error) { return keys, nil }, Log: slog.New(slog.DiscardHandler)}
+				u.Ask(t.Context(), signed(release, "https://server.invalid/agent.deb", deb))
+				time.Sleep(time.Duration(len(part))*stallTimeout + stallTimeout/2)
+				if got := u.Status(); got.State != protocol.UpdateFetching || got.Detail != "" {
+					t.Fatalf("before the time limit: got %+v, want fetching", got)
+				}
+				time.Sleep(stallTimeout)
+				if got := u.Status(); got.State != protocol.UpdateFetching || got.Detail != errStalled.Error() {
+					t.Fatalf("after the time limit: got %+v, want the reason", got)
+				}
+				if _, err := os.Stat(filepath.Join(u.Dir, packageFile)); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("a part of the package remains: %v", err)
+				}
+				u.Client = &http.Client{Transport: stalling{}}
+				u.Ask(t.Context(), signed(release, "https://server.invalid/agent.deb", []byte("another package")))
+				if got := u.Status(); got.State != protocol.UpdateFetching || got.Detail != "" {
+					t.Errorf("got %+v, want the other update being fetched", got)
+				}
+				time.Sleep(2 * stallTimeout)
+			})
+		})
 	}
 }
 
