@@ -1949,6 +1949,8 @@ type PaymentMethod = string
 
 // PaymentPage defines model for PaymentPage.
 type PaymentPage struct {
+	// Next The cursor of the next page, null after the last one.
+	Next     *string        `json:"next"`
 	Payments []MoneyPayment `json:"payments"`
 }
 
@@ -4410,7 +4412,7 @@ type ClientInterface interface {
 	// Corresponds with POST /v2/admin/branches/{branch}/partner-bookings (the `EnterPartnerBooking` operationId).
 	EnterPartnerBooking(ctx context.Context, branch BranchCode, body EnterPartnerBookingJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListPayments The payments of a month, newest first, before the one with an id.
+	// ListPayments The payments of a month, newest first, page by page.
 	//
 	// Corresponds with GET /v2/admin/branches/{branch}/payments (the `ListPayments` operationId).
 	ListPayments(ctx context.Context, branch BranchCode, params *ListPaymentsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6708,7 +6710,7 @@ func (c *Client) EnterPartnerBooking(ctx context.Context, branch BranchCode, bod
 	return c.Client.Do(req)
 }
 
-// ListPayments The payments of a month, newest first, before the one with an id.
+// ListPayments The payments of a month, newest first, page by page.
 //
 // Corresponds with GET /v2/admin/branches/{branch}/payments (the `ListPayments` operationId).
 func (c *Client) ListPayments(ctx context.Context, branch BranchCode, params *ListPaymentsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -17165,7 +17167,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v2/admin/branches/{branch}/partner-bookings (the `EnterPartnerBooking` operationId).
 	EnterPartnerBookingWithResponse(ctx context.Context, branch BranchCode, body EnterPartnerBookingJSONRequestBody, reqEditors ...RequestEditorFn) (*EnterPartnerBookingResponse, error)
 
-	// ListPaymentsWithResponse The payments of a month, newest first, before the one with an id.
+	// ListPaymentsWithResponse The payments of a month, newest first, page by page.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -23236,7 +23238,7 @@ func (c *ClientWithResponses) EnterPartnerBookingWithResponse(ctx context.Contex
 	return ParseEnterPartnerBookingResponse(rsp)
 }
 
-// ListPaymentsWithResponse The payments of a month, newest first, before the one with an id.
+// ListPaymentsWithResponse The payments of a month, newest first, page by page.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "5681b8fc37db2939bdbb8b679c1e4e05111adbf3433fa4991e12325504a02a78"
+const Contract = "85a779224a2ca883ffdb451aa4515865ed1d0afafc2a45e718910882a0d19416"

@@ -47,7 +47,7 @@ func (s *Service) Money(ctx context.Context, branch booking.Branch, span booking
 	if m.Sums, err = postgres.PaidSums(ctx, s.DB.Pool, branch.ID, span, branch.Zone.String()); err != nil {
 		return m, err
 	}
-	if m.Paid, err = s.Payments(ctx, branch.ID, span, 0, limit); err != nil {
+	if m.Paid, err = s.Payments(ctx, branch.ID, span, PaidPlace{}, limit); err != nil {
 		return m, err
 	}
 	if m.Refunds, err = postgres.OpenRefunds(ctx, s.DB.Pool, branch.ID); err != nil {
@@ -57,9 +57,15 @@ func (s *Service) Money(ctx context.Context, branch booking.Branch, span booking
 	return m, err
 }
 
-// Payments returns payments of a span of time, newest first, before the one with an id (0: from the newest).
-func (s *Service) Payments(ctx context.Context, branch booking.BranchID, span booking.Interval, before booking.ReservationID, limit int) ([]booking.Reservation, error) {
-	return postgres.PaidPage(ctx, s.DB.Pool, branch, span, before, limit)
+// PaidPlace is the place of a payment in a list.
+type PaidPlace = postgres.PaidPlace
+
+// PlaceOf returns the place of a payment of a list.
+func PlaceOf(r booking.Reservation) PaidPlace { return postgres.PlaceOf(r) }
+
+// Payments returns payments of a span of time, newest first, after a place (the zero value: from the newest).
+func (s *Service) Payments(ctx context.Context, branch booking.BranchID, span booking.Interval, after PaidPlace, limit int) ([]booking.Reservation, error) {
+	return postgres.PaidPage(ctx, s.DB.Pool, branch, span, after, limit)
 }
 
 // ExportPayments calls do for each payment of a span of time, oldest first, and audits the export.

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,6 +27,54 @@ func TestSumsCountWhatWasPaid(t *testing.T) {
 	s.Admin(t, "gangnam-manager", "gangnam-demo").Get("/v2/admin/branches/gangnam/money?yearMonth=2025-10").OK(t).Into(t, &month)
 	if len(month.Sums) != 0 || len(month.Payments) != 1 {
 		t.Errorf("sums %v and payments %v, want one payment that counts nothing", month.Sums, month.Payments)
+	}
+}
+
+// A payment of a deposit moves in the list when its deposit arrives. The pages that follow begin where it was, not where it is now.
+func TestPagesOfPaymentsThatChange(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	manager := s.Admin(t, "gangnam-manager", "gangnam-demo")
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := s.DB.Pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`
+		insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, method, amount, order_id, created_at, paid_at)
+		select b.id, m.id, case when n = 3 then 'WAITING_FOR_DEPOSIT' else 'DONE' end, 'CUSTOMER', at, at + interval '1 hour',
+		       tstzrange(at, at + interval '70 minutes'), '가상계좌', 10000, 'order-' || n, paid, case when n <> 3 then paid end
+		from generate_series(1, 5) n, branch b join room m on m.branch_id = b.id and m.no = 2,
+		     lateral (select '2025-01-01 00:00+09'::timestamptz + n * interval '80 minutes' as at,
+		                     '2025-10-01 00:00:00.000001+09'::timestamptz + n * interval '6 minutes' as paid) time
+		where b.code = 'gangnam'`)
+	const path = "/v2/admin/branches/gangnam/payments?yearMonth=2025-10&limit=3"
+	type page struct {
+		Payments []struct{ ID, OrderID string }
+		Next     *string
+	}
+	read := func(before string) (orders []string, p page) {
+		t.Helper()
+		manager.Get(path+before).OK(t).Into(t, &p)
+		for _, payment := range p.Payments {
+			orders = append(orders, payment.OrderID)
+		}
+		return orders, p
+	}
+	first, p := read("")
+	if !slices.Equal(first, []string{"order-5", "order-4", "order-3"}) || p.Next == nil {
+		t.Fatalf("got %v, next %v", first, p.Next)
+	}
+	exec(`update reservation set state = 'DONE', paid_at = '2025-10-02 00:00+09' where order_id = 'order-3'`)
+	if second, last := read("&before=" + *p.Next); !slices.Equal(second, []string{"order-2", "order-1"}) || last.Next != nil {
+		t.Errorf("got %v after the first page, next %v", second, last.Next)
+	}
+	if second, _ := read("&before=" + p.Payments[2].ID); !slices.Equal(second, []string{"order-5", "order-4", "order-2"}) {
+		t.Errorf("got %v after the present place of a payment", second)
+	}
+	for _, before := range []string{"", "x", "0", "-", "1-" + p.Payments[0].ID, *p.Next + strings.Repeat("0", 20), "9" + *p.Next, strings.Split(*p.Next, "-")[0] + "-0"} {
+		refuses(t, before, manager.Get(path+"&before="+before), "before")
 	}
 }
 

@@ -146,7 +146,7 @@ func reads(ctx context.Context, tx pgx.Tx, now time.Time) map[string]func() erro
 		"console: live":         func() error { _, err := postgres.LiveOverview(ctx, tx, branches); return err },
 		"console: sold times":   func() error { _, err := postgres.SoldTimes(ctx, tx, 1, day.Start, day.End); return err },
 		"console: money desk":   func() error { _, err := postgres.DeskQueue(ctx, tx, branches, now.Add(-time.Hour), 50); return err },
-		"console: payments":     func() error { _, err := postgres.PaidPage(ctx, tx, 1, month, 0, 50); return err },
+		"console: payments":     func() error { _, err := postgres.PaidPage(ctx, tx, 1, month, postgres.PaidPlace{}, 50); return err },
 		"console: sums":         func() error { _, err := postgres.PaidSums(ctx, tx, 1, month, "Asia/Seoul"); return err },
 		"console: refunds":      func() error { _, err := postgres.RefundsDuring(ctx, tx, 1, month, 50); return err },
 		"console: open refunds": func() error { _, err := postgres.OpenRefunds(ctx, tx, 1); return err },

@@ -33,11 +33,21 @@ func somePaid(condition, order, limit string) string {
 		union all (select r.id from reservation r ` + whereLate + condition + `)) ` + order + limit
 }
 
-// PaidPage returns payments, newest first, before the one with an id (0: from the newest).
-func PaidPage(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, before booking.ReservationID, limit int) ([]booking.Reservation, error) {
+// PaidPlace is the place of a payment in the list of a month. A payment with a deposit that arrives, or is taken back, changes its place.
+type PaidPlace struct {
+	At time.Time // zero: where the payment is now
+	ID booking.ReservationID
+}
+
+// PlaceOf returns the place of a payment of a list.
+func PlaceOf(r booking.Reservation) PaidPlace { return PaidPlace{cmp.Or(r.PaidAt, r.CreatedAt), r.ID} }
+
+// PaidPage returns payments, newest first, after a place of the list (the zero value: from the newest).
+func PaidPage(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, after PaidPlace, limit int) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, somePaid(`
-		  and ($4::bigint = 0 or (coalesce(r.paid_at, r.created_at), r.id) < (select coalesce(paid_at, created_at), id from reservation where id = $4))`,
-		` order by coalesce(r.paid_at, r.created_at) desc, r.id desc`, ` limit $5`), branch, span.Start, span.End, before, limit)
+		  and ($4::bigint = 0 or (coalesce(r.paid_at, r.created_at), r.id) <
+		      (coalesce($5::timestamptz, (select coalesce(paid_at, created_at) from reservation where id = $4)), $4))`,
+		` order by coalesce(r.paid_at, r.created_at) desc, r.id desc`, ` limit $6`), branch, span.Start, span.End, after.ID, null(after.At), limit)
 }
 
 // PaidReservation is a payment with the money that came in and went out.
@@ -52,11 +62,11 @@ const paidAtOnce = 1000
 // EachPaid calls do for each payment, oldest first. A payment without an entry in the books, from before there were books, counts
 // by its state. No connection is in use while do runs: it may wait for a client that reads slowly.
 func EachPaid(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, do func(PaidReservation) error) error {
-	after := booking.Reservation{CreatedAt: span.Start}
+	after := PaidPlace{At: span.Start}
 	for {
 		page, err := manyReservations(ctx, q, somePaid(`and (coalesce(r.paid_at, r.created_at), r.id) > ($4, $5)`,
 			` order by coalesce(r.paid_at, r.created_at), r.id`, ` limit $6`),
-			branch, span.Start, span.End, cmp.Or(after.PaidAt, after.CreatedAt), after.ID, paidAtOnce)
+			branch, span.Start, span.End, after.At, after.ID, paidAtOnce)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -69,7 +79,7 @@ func EachPaid(ctx context.Context, q Querier, branch booking.BranchID, span book
 				return err
 			}
 		}
-		after = page[len(page)-1]
+		after = PlaceOf(page[len(page)-1])
 	}
 }
 

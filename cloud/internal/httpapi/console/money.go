@@ -1,8 +1,10 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -64,24 +66,60 @@ func (c *Console) branchMonth(r *http.Request) (booking.Branch, booking.Interval
 	return branch, month, err
 }
 
-// ListPayments is GET /v2/admin/branches/{branch}/payments?yearMonth=&before=&limit=, newest payment first.
+// ListPayments is GET /v2/admin/branches/{branch}/payments?yearMonth=&before=&limit=, newest payment first. before is the field next of the
+// page before, or the id of a payment, whose place is the present one.
 func (c *Console) ListPayments(w http.ResponseWriter, r *http.Request) error {
 	branch, month, err := c.branchMonth(r)
 	if err != nil {
 		return err
 	}
-	before, limit, err := wire.Page(r)
+	limit, err := wire.PageLimit(r)
 	if err != nil {
 		return err
 	}
-	paid, err := c.Backoffice.Payments(r.Context(), branch.ID, month, booking.ReservationID(before), limit)
+	after, err := paymentCursor(r, month)
+	if err != nil {
+		return err
+	}
+	paid, err := c.Backoffice.Payments(r.Context(), branch.ID, month, after, limit)
 	if err != nil {
 		return err
 	}
 	if err := c.viewedMonth(r, branch, month); err != nil {
 		return err
 	}
-	return wire.WriteData(w, map[string]any{"payments": wirePaidList(paid, branch.Zone)})
+	var next *string
+	if len(paid) == limit {
+		last := backoffice.PlaceOf(paid[limit-1])
+		next = wire.Nullable(fmt.Sprintf("%d-%d", last.At.UnixMicro(), last.ID))
+	}
+	return wire.WriteData(w, struct {
+		Payments []wirePaid `json:"payments"`
+		Next     *string    `json:"next"`
+	}{wirePaidList(paid, branch.Zone), next})
+}
+
+// paymentCursor reads before: the time and the id of the last payment of the page before, or its id alone.
+func paymentCursor(r *http.Request, month booking.Interval) (after backoffice.PaidPlace, err error) {
+	if !r.URL.Query().Has("before") {
+		return after, nil
+	}
+	at, id, timed := strings.Cut(r.URL.Query().Get("before"), "-")
+	if timed {
+		micros, err := strconv.ParseInt(at, 10, 64)
+		after.At = time.UnixMicro(micros)
+		if err != nil || after.At.Before(month.Start) || !after.At.Before(month.End) {
+			return after, wire.Malformed("before")
+		}
+	} else {
+		id = at
+	}
+	number, err := strconv.ParseInt(id, 10, 64)
+	if err != nil || number < 1 {
+		return after, wire.Malformed("before")
+	}
+	after.ID = booking.ReservationID(number)
+	return after, nil
 }
 
 // viewedMonth records that an administrator saw the names in a month's payments.

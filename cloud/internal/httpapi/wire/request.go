@@ -57,11 +57,16 @@ func Page(r *http.Request) (before int64, limit int, err error) {
 			return 0, 0, Malformed("before")
 		}
 	}
-	limit = 50
-	if values.Has("limit") {
-		limit, err = QueryInt(r, "limit", 1, maxPage)
-	}
+	limit, err = PageLimit(r)
 	return before, limit, err
+}
+
+// PageLimit reads ?limit= of a list.
+func PageLimit(r *http.Request) (int, error) {
+	if !r.URL.Query().Has("limit") {
+		return 50, nil
+	}
+	return QueryInt(r, "limit", 1, maxPage)
 }
 
 // languages are those of messages to clients, the default first.

@@ -87,9 +87,12 @@ const paymentPage = 50;
 /** Shows the payments page by page. A change of any payment restarts the list at the newest. */
 function paymentPages(branch: Branch, yearMonth: string): Child {
   const path = `/v2/admin/branches/${branch.branch}/payments`;
+  let next: string | null = null; // the place of the next page: a payment that changes leaves its own
   const list = pages<Payment>(async (before) => {
-    const query = { yearMonth, limit: paymentPage, ...(before ? { before } : {}) };
-    return (await api.get<{ payments: Payment[] }>(path, query)).payments;
+    const query = { yearMonth, limit: paymentPage, ...(before ? { before: next ?? before } : {}) };
+    const page = await api.get<{ payments: Payment[]; next: string | null }>(path, query);
+    next = page.next;
+    return page.payments;
   }, paymentPage);
   return [
     list.view((rows) => payments(branch, rows)),
