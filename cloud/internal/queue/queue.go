@@ -78,7 +78,7 @@ func New(pool *pgxpool.Pool, keys *seal.Keyring) (*Queue, error) {
 }
 
 // Message is a message to store and to send after the commit. It goes to the mobile number or, without one, to the e-mail
-// address; without either, it is dropped.
+// address. Without either, one about a reservation is stored, so that its failure is shown, and any other is dropped.
 type Message struct {
 	Reservation booking.ReservationID // 0: none
 	Branch      booking.BranchID      // 0: none
@@ -95,7 +95,7 @@ const Address = "address"
 
 // Message stores and enqueues a message. Its variables are sealed, because they may hold keys and codes.
 func (q *Queue) Message(ctx context.Context, tx pgx.Tx, m Message) error {
-	if m.Mobile == "" && m.Email == "" && m.Variables[Address] == "" {
+	if m.Reservation == 0 && m.Mobile == "" && m.Email == "" && m.Variables[Address] == "" {
 		return nil
 	}
 	variables, err := json.Marshal(m.Variables)
