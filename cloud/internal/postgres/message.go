@@ -171,15 +171,18 @@ func DueMessages(ctx context.Context, q Querier, now time.Time, limit int) ([]in
 }
 
 // DropMessages ends the messages of a reservation, and of its extensions and exchanges with the same contact, that wait to be sent, because
-// their recipient is not the guest. It returns those with some templates, oldest first. One that a sender has claimed may still be sent.
+// their recipient is not the guest. It returns those with some templates, oldest first. One that a sender has claimed may still be sent, but
+// is not tried again (see [StillDue]); it is returned, too, if it goes to another number or address.
 func DropMessages(ctx context.Context, q Querier, id booking.ReservationID, templates []string) ([]booking.Message, error) {
 	rows, err := q.Query(ctx, `
-		with dropped as (
+		with waiting as (
+			select m.id, (m.to_mobile, m.to_email) is distinct from (coalesce(r.mobile, ''), coalesce(r.email, '')) as moved
+			from reservation r join reservation e on e.id = r.id or e.extends = r.id or e.replaces = r.id join message m on m.reservation_id = e.id
+			where r.id = $1 and (e.mobile_key, e.email_key) is not distinct from (r.mobile_key, r.email_key) and m.state in ('QUEUED', 'SENDING')),
+		dropped as (
 			update message set state = 'FAILED', error = 'the contact was corrected'
-			where state = 'QUEUED' and reservation_id in (
-			    select e.id from reservation r join reservation e on e.id = r.id or e.extends = r.id or e.replaces = r.id
-			    where r.id = $1 and (e.mobile_key, e.email_key) is not distinct from (r.mobile_key, r.email_key))
-			returning id)`+selectMessage+`where id in (select id from dropped) and template = any($2) order by id`, id, templates)
+			where id in (select id from waiting) and state = 'QUEUED' returning id)`+
+		selectMessage+`where id in (select id from dropped union all select id from waiting where moved) and template = any($2) order by id`, id, templates)
 	if err != nil {
 		return nil, err
 	}

@@ -89,9 +89,16 @@ type MessageKinds struct {
 // One with a key or a time that could not be sent at first may not if the reservation was canceled, or if a message with one of the
 // templates kinds.Replacing followed, about the stay of an extension, too: its key opens nothing, or its time is wrong. Neither may it
 // after the stay. The other messages about a stay have a link with the key, except the one with the PIN. One about a refund may not once
-// the refund does not wait for the guest any more. One with a login code may not once the code has expired, by the clock that set the
-// expiry, nor at a later attempt after another code.
+// the refund does not wait for the guest any more. No message about a reservation that could not be sent at first may once its recipient is
+// not the contact any more. One with a login code may not once the code has expired, by the clock that set the expiry, nor at a later
+// attempt after another code.
 func StillDue(ctx context.Context, q Querier, m booking.Message, kinds MessageKinds, now time.Time) (due bool, err error) {
+	if m.Attempt > 1 && m.Reservation != 0 {
+		r, err := Reservation(ctx, q, m.Reservation)
+		if err != nil || !addressed(m, r) {
+			return false, err
+		}
+	}
 	if i := slices.IndexFunc(StayMessages, func(s StayMessage) bool { return s.Template == m.Template }); i >= 0 {
 		return stayMessageDue(ctx, q, m, StayMessages[i], kinds, now)
 	}
@@ -122,6 +129,12 @@ func StillDue(ctx context.Context, q Querier, m booking.Message, kinds MessageKi
 		due = true
 	}
 	return due, err
+}
+
+// addressed reports whether the recipient of a message is the contact of its reservation.
+func addressed(m booking.Message, r booking.Reservation) bool {
+	return (m.Mobile == "" || booking.NormalizePhone(m.Mobile) == booking.NormalizePhone(r.Mobile)) &&
+		(m.Email == "" || booking.NormalizeEmail(m.Email) == booking.NormalizeEmail(r.Email))
 }
 
 func stayMessageDue(ctx context.Context, q Querier, m booking.Message, s StayMessage, kinds MessageKinds, now time.Time) (due bool, err error) {

@@ -285,6 +285,51 @@ func TestCorrectedContactLearnsOfTheRefund(t *testing.T) {
 	}
 }
 
+// TestClaimedMessageAfterACorrection: the contact is corrected while a sender has claimed messages to the previous one, and then fails. They are
+// not tried again: the corrected contact receives the account that awaits the deposit, and the message about the refund.
+func TestClaimedMessageAfterACorrection(t *testing.T) {
+	t.Parallel()
+	const mobile = "010-9999-5533"
+	for template, begin := range map[string]func(*testing.T, *shop) (id int64, previous string){
+		"part-refunded": func(t *testing.T, s *shop) (int64, string) {
+			g := s.guest(t, sandbox.MethodCard)
+			s.noneWaits(t)
+			s.messagesFail(t)
+			if _, err := s.Replica(t).RefundPart(s.ctx, part(g.id, 1000)); err != nil {
+				t.Fatal(err)
+			}
+			return g.id, g.wish.Mobile
+		},
+		"virtual-account-issued": func(t *testing.T, s *shop) (int64, string) {
+			s.messagesFail(t)
+			_, order, wish := s.bought(t, sandbox.MethodVirtualAccount)
+			return s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT"), wish.Mobile
+		},
+	} {
+		t.Run(template, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			id, previous := begin(t, s)
+			s.waits(t, template)
+			s.eventually(t, "a sender claims the message", func() bool {
+				return s.count(t, `with claimed as (
+					update message set state = 'SENDING', next_at = $2::timestamptz + interval '1 hour'
+					where template = $1 and state = 'QUEUED' returning 1) select count(*) from claimed`, template, s.Clock.Now()) == 1
+			})
+			s.correctedTo(t, id, mobile)
+			s.Sandbox.ClearFaults()
+			s.exec(t, `update message set next_at = $1 where state = 'SENDING'`, s.Clock.Now()) // the sender has crashed
+			s.noneWaits(t)
+			if got := s.messages(mobile); !slices.Contains(got, template) {
+				t.Errorf("messages to the corrected contact: %v, want %s", got, template)
+			}
+			if got := s.messages(previous); slices.Contains(got, template) {
+				t.Errorf("messages to the previous contact: %v, want no %s", got, template)
+			}
+		})
+	}
+}
+
 // TestMessagesKeepTheirOrder changes the key twice while the provider is slow: the latest key arrives last.
 func TestMessagesKeepTheirOrder(t *testing.T) {
 	t.Parallel()
@@ -315,6 +360,7 @@ func TestKeyIsMailed(t *testing.T) {
 	}
 	fail(-1)
 	g := s.guest(t, sandbox.MethodCard)
+	s.exec(t, `update reservation set email = 'guest@example.com', email_key = 'guest@example.com' where id = $1`, g.id)
 	s.exec(t, `update message set to_email = 'guest@example.com' where reservation_id = $1`, g.id)
 	s.eventually(t, "the last attempt by phone", func() bool {
 		return s.count(t, `select count(*) from message where reservation_id = $1 and state = 'QUEUED' and attempt = 5`, g.id) == 1

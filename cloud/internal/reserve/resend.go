@@ -43,14 +43,6 @@ func MessageKinds() postgres.MessageKinds {
 
 // Repeatable reports whether a message about a reservation is still right, and its recipient still the guest's contact.
 func Repeatable(ctx context.Context, q postgres.Querier, m booking.Message, now time.Time) (bool, error) {
-	r, err := postgres.Reservation(ctx, q, m.Reservation)
-	if err != nil {
-		return false, err
-	}
-	if m.Mobile != "" && booking.NormalizePhone(m.Mobile) != booking.NormalizePhone(r.Mobile) ||
-		m.Email != "" && booking.NormalizeEmail(m.Email) != booking.NormalizeEmail(r.Email) {
-		return false, nil
-	}
 	m.Attempt = 2 // as one that could not be sent at first
 	return postgres.StillDue(ctx, q, m, MessageKinds(), now)
 }
