@@ -272,11 +272,15 @@ func (c *change) startConfirm(req ConfirmRequest) error {
 // newConfirmKey returns the idempotency key of one attempt. The provider executes a key once and does not compare bodies.
 func newConfirmKey(orderID string) string { return "confirm-" + orderID + "-" + uuid.NewString() }
 
-// retake reserves the slot of an expired hold again if the time can still be reserved, the slot is free and the room is
-// enabled. The caller holds the room's lock, so a free slot stays free.
+// retake reserves the slot of an expired hold again if the time can still be reserved, the branch was not closed meanwhile, the slot is free
+// and the room is enabled. The caller holds the room's lock, so a free slot stays free, and no closure is in progress.
 func (c *change) retake() error {
 	r := c.r()
-	if booking.CheckStart(r.Interval, c.now) != nil {
+	branch, err := postgres.BranchOf(c.ctx, c.tx, r.Branch)
+	if err != nil {
+		return err
+	}
+	if booking.CheckStart(r.Interval, c.now) != nil || branch.Schedule.Check(r.Interval, branch.Zone) != nil {
 		return ErrHoldExpired
 	}
 	place := postgres.Place{Room: r.Room, Interval: r.Interval, Extension: r.Extends != 0}
