@@ -31,7 +31,7 @@ func (a *API) refundOrphan(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := a.Reserve.RefundOrphan(r.Context(), reserve.OrphanRequest{Discrepancy: id, Account: account, By: wire.Principal(r)}); err != nil {
-		return err
+		return accountOf(err)
 	}
 	return wire.WriteData(w, nil)
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"net/http"
 	"strconv"
@@ -71,7 +72,16 @@ func (a *API) refundPart(r *http.Request, id booking.ReservationID, key string, 
 	if request.Account, err = account.AccountOf("refundBankCode", "refundAccount", "refundHolder"); err != nil {
 		return result, err
 	}
-	return a.Reserve.RefundPart(r.Context(), request)
+	result, err = a.Reserve.RefundPart(r.Context(), request)
+	return result, accountOf(err)
+}
+
+// accountOf names a missing account as the requests that call its bank refundBankCode do.
+func accountOf(err error) error {
+	if errors.Is(err, reserve.ErrAccountRequired) {
+		return wire.Missing("refundBankCode")
+	}
+	return err
 }
 
 func (a *API) settleOutside(r *http.Request, id booking.ReservationID, key string, body refundBody) (result reserve.RefundResult, err error) {

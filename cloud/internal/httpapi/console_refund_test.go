@@ -20,7 +20,7 @@ func TestPartRefund(t *testing.T) {
 	id, amount := paidDeposit(t, s)
 	path := "/v2/admin/reservations/" + id + "/refunds"
 	body := map[string]any{"amount": 5000, "reason": "소음", "refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "홍길동"}
-	refuses(t, "without an account", manager.Post(path, map[string]any{"amount": 5000, "reason": "소음"}), "refundReceiveAccountBank")
+	refuses(t, "without an account", manager.Post(path, map[string]any{"amount": 5000, "reason": "소음"}), "refundBankCode")
 	refuses(t, "without a reason", manager.Post(path, map[string]any{"amount": 5000}), "reason")
 	refuses(t, "without an amount", manager.Post(path, map[string]any{"reason": "소음"}), "amount")
 	key := http.Header{"Idempotency-Key": {"one"}}
