@@ -52,7 +52,7 @@ func TestMoneyDesk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	orphan(t, s, "order-of-nobody")
+	orphan(t, s, "order-of-nobody", sandbox.MethodCard)
 	hq.Post("/v2/admin/reconciliation", nil).OK(t)
 
 	items := desk(t, hq)
@@ -118,10 +118,34 @@ func TestMoneyDeskUnclear(t *testing.T) {
 	}
 }
 
+// TestRefundOfAnOrphanedDeposit: a refund that the provider has rejected is sent again, to the same account or to another one.
+func TestRefundOfAnOrphanedDeposit(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	hq := s.Admin(t, "hq", "hq-demo")
+	const order = "deposit-of-nobody"
+	orphan(t, s, order, sandbox.MethodVirtualAccount)
+	if _, err := s.Sandbox.Deposit(order); err != nil {
+		t.Fatal(err)
+	}
+	hq.Post("/v2/admin/reconciliation", nil).OK(t)
+	refund := "/v2/admin/differences/" + *desk(t, hq)["orphan"].DifferenceID + "/refund"
+	refuses(t, "without an account", hq.Post(refund, nil), "refundBankCode")
+	if err := s.Sandbox.SetFault(sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "REFUND_REJECTED"}); err != nil {
+		t.Fatal(err)
+	}
+	account := map[string]string{"refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "홍길동"}
+	hq.Post(refund, account).Fails(t, 400, "PaymentFailedException", "")
+	hq.Post(refund, account).OK(t)
+	if p := s.Sandbox.Payments(order)[0]; p.Status != sandbox.StatusCanceled || p.BalanceAmount != 0 || len(p.Cancels) != 1 {
+		t.Errorf("the orphan at the provider: %+v", p)
+	}
+}
+
 // orphan charges a payment with the service's keys for an order that the service does not have.
-func orphan(t *testing.T, s *servicetest.Stack, order string) {
+func orphan(t *testing.T, s *servicetest.Stack, order, method string) {
 	t.Helper()
-	key, err := s.Sandbox.Authenticate(sandbox.Checkout{OrderID: order, Amount: 5000, Method: sandbox.MethodCard})
+	key, err := s.Sandbox.Authenticate(sandbox.Checkout{OrderID: order, Amount: 5000, Method: method})
 	if err != nil {
 		t.Fatal(err)
 	}
