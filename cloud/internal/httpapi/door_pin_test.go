@@ -123,4 +123,5 @@ func TestDisclosedPINsAreListed(t *testing.T) {
 		t.Errorf("after the change: %+v, %d alerts", got, alerts())
 	}
 	hq.Put("/v2/admin/branches/gangnam/doors/front/pin", map[string]string{"pin": "12"}).Fails(t, http.StatusBadRequest, "IllegalArguemntError", "")
+	hq.Put("/v2/admin/branches/gangnam/doors/front_3/pin", map[string]string{"pin": "135790"}).Fails(t, http.StatusNotFound, "ResourceNotFoundException", "")
 }

@@ -453,7 +453,7 @@ func (c *Console) SetPIN(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	device := pinDevice(chi.URLParam(r, "device"))
+	device := chi.URLParam(r, "device")
 	if !hasDevice(branch, device) {
 		return access.ErrUnknownRoom
 	}
@@ -467,7 +467,7 @@ func (c *Console) SetPIN(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Backoffice.SetPIN(r.Context(), branch, device, pin, actor(r)); err != nil {
+	if err := c.Backoffice.SetPIN(r.Context(), branch, pinDevice(device), pin, actor(r)); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)
@@ -475,7 +475,7 @@ func (c *Console) SetPIN(w http.ResponseWriter, r *http.Request) error {
 
 // hasDevice reports whether a branch has PINs for a device.
 func hasDevice(branch booking.Branch, device string) bool {
-	return device == string(protocol.DoorFront) || slices.ContainsFunc(branch.Rooms, func(room booking.Room) bool { return room.Device() == device })
+	return device == string(protocol.DoorFront) || slices.Contains(branch.Devices(), device)
 }
 
 // AddListing is POST /v2/admin/branches/{branch}/channels: offers a room on a partner's calendar.
