@@ -616,6 +616,25 @@ func TestDefaultContacts(t *testing.T) {
 	}
 }
 
+// TestHoursOfOneDigit: hours that an earlier release stored with one digit are clock times as well.
+func TestHoursOfOneDigit(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	day := contact(notify.Email, "day@example.com")
+	day.Hours = &alert.Hours{From: "9:00", To: "18:00"}
+	err := f.db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		return f.PutContacts(ctx, tx, "", []alert.Contact{day})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.now = f.now.Add(15 * time.Hour) // 03:00
+	f.pass(10 * time.Second)
+	f.offline("gangnam")
+	f.pass(3 * time.Minute)
+	f.wantMessages()
+}
+
 func TestContactsAreValidated(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -630,6 +649,8 @@ func TestContactsAreValidated(t *testing.T) {
 		{`{"name":"a","channel":"mail","to":"a@b.c","kinds":["weather"]}`, false},
 		{`{"name":"a","channel":"mail","to":"a@b.c","hours":{"from":"22:00","to":"24:00"}}`, false},
 		{`{"name":"a","channel":"mail","to":"a@b.c","hours":{"from":"22:00","to":"22:00"}}`, false},
+		{`{"name":"a","channel":"mail","to":"a@b.c","hours":{"from":"9:00","to":"18:00"}}`, false},
+		{`{"name":"a","channel":"mail","to":"a@b.c","hours":{"from":"18:00","to":"9:00"}}`, false},
 		{`{"name":"a","channel":"mail","to":"a@b.c","escalateAfterMinutes":1441}`, false},
 		{`{"name":"a","channel":"discord","to":"https://discord.com/api/webhooks/1/x"}`, true},
 		{`{"name":"a","channel":"discord","to":"http://discord.com/x"}`, false},

@@ -70,12 +70,20 @@ func (c Contact) validate() error {
 	if c.Hours == nil {
 		return nil
 	}
-	from, fromErr := time.Parse(clockLayout, c.Hours.From)
-	to, toErr := time.Parse(clockLayout, c.Hours.To)
-	if fromErr != nil || toErr != nil || from.Equal(to) {
+	from, to := minuteOf(c.Hours.From), minuteOf(c.Hours.To)
+	if len(c.Hours.From) != len(clockLayout) || len(c.Hours.To) != len(clockLayout) || from < 0 || to < 0 || from == to {
 		return invalid("hours are two different clock times such as 09:00")
 	}
 	return nil
+}
+
+// minuteOf returns the minute of the day of a clock time; -1 for any other text. Earlier releases stored hours of one digit, such as 9:00, too.
+func minuteOf(clock string) int {
+	at, err := time.Parse(clockLayout, clock)
+	if err != nil {
+		return -1
+	}
+	return 60*at.Hour() + at.Minute()
 }
 
 func (c Contact) reachable() bool {
@@ -102,11 +110,11 @@ func (c Contact) available(now time.Time, zone *time.Location) bool {
 	if c.Hours == nil {
 		return true
 	}
-	clock := now.In(zone).Format(clockLayout)
-	if c.Hours.From < c.Hours.To {
-		return c.Hours.From <= clock && clock < c.Hours.To
+	from, to, clock := minuteOf(c.Hours.From), minuteOf(c.Hours.To), minuteOf(now.In(zone).Format(clockLayout))
+	if from < to {
+		return from <= clock && clock < to
 	}
-	return c.Hours.From <= clock || clock < c.Hours.To
+	return from <= clock || clock < to
 }
 
 // ValidateContacts returns a [booking.InvalidError] for the first contact that is out of bounds.
