@@ -109,7 +109,7 @@ func bodies(t *testing.T, c *cast) []body {
 	holdRequest := map[string]any{"branch": "gangnam", "room": 1, "startDateTime": from, "endDateTime": to}
 	refund := []field{
 		textField("refundReceiveAccountBank", "환불 은행", 10).valued("20", "S8").not("99", "0", "020", "우리은행"),
-		textField("refundReceiveAccountNumber", "환불 계좌번호", 20).valued("12345678901234567890", "1002-123-456789").not("1002a", "일이삼"),
+		textField("refundReceiveAccountNumber", "환불 계좌번호", 20).valued("12345678901234567890", "1002-123-456789").not("1002a", "일이삼", "---"),
 		textField("refundReceiveAccountHolderName", "환불 예금주", 60),
 	}
 	refundAccount := map[string]any{

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"strings"
+
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
@@ -33,10 +35,8 @@ func (b RefundAccount) AccountOf(bankField, numberField, holderField string) (*t
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range number {
-		if (r < '0' || r > '9') && r != '-' && r != ' ' {
-			return nil, Malformed(numberField)
-		}
+	if strings.Trim(number, "0123456789- ") != "" || strings.Trim(number, "- ") == "" {
+		return nil, Malformed(numberField)
 	}
 	holder, err := Text(holderField, b.Holder, 60)
 	if err != nil {
