@@ -23,10 +23,10 @@ type wireUnlock struct {
 // unlockDoor handles POST /door/v2/unlock.
 func (a *API) unlockDoor(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
-		Branch       *string      `json:"branch"`
-		DoorlockType *string      `json:"doorlockType"`
-		Key          *string      `json:"key"`
-		Room         *json.Number `json:"room"` // a number, or a string with one
+		Branch       *string         `json:"branch"`
+		DoorlockType *string         `json:"doorlockType"`
+		Key          *string         `json:"key"`
+		Room         json.RawMessage `json:"room"`
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
@@ -43,11 +43,13 @@ func (a *API) unlockDoor(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	given, err := wire.NumberOrText("room", body.Room)
+	if err != nil {
+		return err
+	}
 	room := 0
-	if body.Room != nil {
-		if room, err = wire.Number(body.Room.String()); err != nil {
-			return wire.Malformed("room")
-		}
+	if given != nil {
+		room = *given
 	}
 	id, err := a.Access.RequestFor(r.Context(), branch, kind, key, room)
 	switch {

@@ -111,22 +111,18 @@ func (a *API) exchangeStay(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body struct {
-		Room          *json.Number `json:"room"` // a number, or a string with one, as in the list of the guest
-		StartDateTime *string      `json:"startDateTime"`
-		EndDateTime   *string      `json:"endDateTime"`
+		Room          json.RawMessage `json:"room"` // a number, or text as in the list of the guest
+		StartDateTime *string         `json:"startDateTime"`
+		EndDateTime   *string         `json:"endDateTime"`
 		wire.RefundAccount
 	}
 	if err := wire.Decode(r, &body); err != nil {
 		return err
 	}
 	request := reserve.ExchangeRequest{ID: id, By: wire.Principal(r), Earlier: holdToken(r, customerHoldCookie)}
-	var room *int
-	if body.Room != nil {
-		no, err := wire.Number(body.Room.String())
-		if err != nil {
-			return wire.Malformed("room")
-		}
-		room = &no
+	room, err := wire.NumberOrText("room", body.Room)
+	if err != nil {
+		return err
 	}
 	if request.Room, err = wire.Whole("room", room, 1, maxRoom); err != nil {
 		return err

@@ -363,6 +363,18 @@ func QueryInt(r *http.Request, field string, low, high int) (int, error) {
 	return Whole(field, &n, low, high)
 }
 
+// NumberOrText reads a number that is in JSON a number or text, such as 2 and "2"; nil if it is absent or null.
+func NumberOrText(field string, value json.RawMessage) (*int, error) {
+	if len(value) == 0 || string(value) == "null" {
+		return nil, nil //nolint:nilnil // the field may be optional
+	}
+	n, err := Number(strings.Trim(string(value), `"`))
+	if err != nil {
+		return nil, Malformed(field)
+	}
+	return &n, nil
+}
+
 // Number reads decimal digits only: no sign and no space.
 func Number(text string) (int, error) {
 	if strings.Trim(text, "0123456789") != "" {
