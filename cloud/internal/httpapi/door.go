@@ -60,7 +60,8 @@ func (a *API) unlockDoor(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	if strings.Contains(r.Header.Get("Accept"), eventStream) {
+	// A client that accepts JSON, too, gets the documented answer.
+	if accept := r.Header.Get("Accept"); strings.Contains(accept, eventStream) && !strings.Contains(accept, "application/json") {
 		return a.streamDoor(w, r, id, key)
 	}
 	return wire.WriteData(w, wireUnlock{id})

@@ -36,6 +36,11 @@ func TestStreamedUnlock(t *testing.T) {
 		t.Errorf("got %d %s, want 400 in the envelope", refused.HTTP, refused.Raw)
 	}
 
+	both := c.Send(http.MethodPost, unlockPath, unlockBody("room", key), http.Header{"Accept": {"text/event-stream, application/json"}})
+	if !strings.Contains(string(both.Raw), `"requestId"`) {
+		t.Errorf("a client that accepts JSON, too, got %q, want the envelope with requestId", both.Raw)
+	}
+
 	a.Fail(agenttest.Faults{Silent: true})
 	silent := c.Send(http.MethodPost, unlockPath, unlockBody("room", key), accept)
 	if silent.HTTP != http.StatusOK || len(silent.Raw) != 0 || silent.Header.Get("Door-Request") == "" {
