@@ -45,24 +45,19 @@ const (
 
 // branchesNow is GET /v2/branches/now.
 func (a *API) branchesNow(w http.ResponseWriter, r *http.Request) error {
-	query := r.URL.Query()
-	limit, after := defaultBranches, 0
-	var err error
-	if query.Has("limit") {
-		if limit, err = wire.QueryInt(r, "limit", 1, maxBranches); err != nil {
-			return err
-		}
-	}
-	if query.Has("cursor") {
-		if after, err = wire.QueryInt(r, "cursor", 1, 1<<31-1); err != nil {
-			return err
-		}
-	}
-	near, err := readNear(query.Get("near"), query.Has("near"))
+	limit, err := wire.OptionalInt(r, "limit", defaultBranches, 1, maxBranches)
 	if err != nil {
 		return err
 	}
-	search := strings.TrimSpace(query.Get("q"))
+	after, err := wire.OptionalInt(r, "cursor", 0, 1, 1<<31-1)
+	if err != nil {
+		return err
+	}
+	near, err := readNear(r.URL.Query().Get("near"), r.URL.Query().Has("near"))
+	if err != nil {
+		return err
+	}
+	search := strings.TrimSpace(r.URL.Query().Get("q"))
 	if utf8.RuneCountInString(search) > maxQuery {
 		return wire.Malformed("q")
 	}

@@ -293,3 +293,27 @@ func BenchmarkOverview(b *testing.B) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "p95-ms")
 }
+
+// TestEmptyParameters: the place and the size of a page, and the days of a report, may be empty, as in a link for the first page.
+func TestEmptyParameters(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	client := &http.Client{Jar: s.Admin(t, "hq", "hq-demo").HTTP.Jar} // openapi.yaml has no empty values
+	for _, path := range []string{
+		"/v2/branches/now?q=&near=37.5,127&cursor=&limit=", "/v2/admin/overview?cursor=&limit=", "/v2/admin/doors/levels?branch=&days=",
+		"/v2/admin/alerts?branch=&state=&cursor=&limit=", "/v2/events?after=&limit=",
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Errorf("%s: got %d, want 200", path, answer.StatusCode)
+		}
+	}
+}

@@ -88,10 +88,7 @@ func pageAfter(r *http.Request) (after int64, limit int, err error) {
 			return 0, 0, wire.Malformed("cursor")
 		}
 	}
-	limit = 50
-	if r.URL.Query().Has("limit") {
-		limit, err = wire.QueryInt(r, "limit", 1, 200)
-	}
+	limit, err = wire.OptionalInt(r, "limit", 50, 1, 200)
 	return after, limit, err
 }
 

@@ -101,10 +101,11 @@ func (c *Console) ListPayments(w http.ResponseWriter, r *http.Request) error {
 
 // paymentCursor reads before: the time and the id of the last payment of the page before, or its id alone.
 func paymentCursor(r *http.Request, month booking.Interval) (after backoffice.PaidPlace, err error) {
-	if !r.URL.Query().Has("before") {
+	cursor := r.URL.Query().Get("before")
+	if cursor == "" {
 		return after, nil
 	}
-	at, id, timed := strings.Cut(r.URL.Query().Get("before"), "-")
+	at, id, timed := strings.Cut(cursor, "-")
 	if timed {
 		micros, err := strconv.ParseInt(at, 10, 64)
 		after.At = time.UnixMicro(micros)

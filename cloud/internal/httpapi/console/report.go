@@ -22,11 +22,9 @@ func (c *Console) ShowOverview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	limit := 50
-	if r.URL.Query().Has("limit") {
-		if limit, err = wire.QueryInt(r, "limit", 1, 200); err != nil {
-			return err
-		}
+	limit, err := wire.OptionalInt(r, "limit", 50, 1, 200)
+	if err != nil {
+		return err
 	}
 	found, err := c.Backoffice.Overview(r.Context(), branches, severity, id, limit+1)
 	if err != nil {
@@ -98,11 +96,9 @@ func (c *Console) ShowDoorLevels(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	days := 30
-	if r.URL.Query().Has("days") {
-		if days, err = wire.QueryInt(r, "days", 1, 90); err != nil {
-			return err
-		}
+	days, err := wire.OptionalInt(r, "days", 30, 1, 90)
+	if err != nil {
+		return err
 	}
 	levels, err := c.Backoffice.DoorLevels(r.Context(), branches, days)
 	if err != nil {

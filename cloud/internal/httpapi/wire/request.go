@@ -51,9 +51,8 @@ const maxPage = 200
 
 // Page reads ?before=&limit= of a list that is read backwards from its newest entry.
 func Page(r *http.Request) (before int64, limit int, err error) {
-	values := r.URL.Query()
-	if values.Has("before") {
-		if before, err = strconv.ParseInt(values.Get("before"), 10, 64); err != nil || before < 1 {
+	if text := r.URL.Query().Get("before"); text != "" {
+		if before, err = strconv.ParseInt(text, 10, 64); err != nil || before < 1 {
 			return 0, 0, Malformed("before")
 		}
 	}
@@ -62,11 +61,14 @@ func Page(r *http.Request) (before int64, limit int, err error) {
 }
 
 // PageLimit reads ?limit= of a list.
-func PageLimit(r *http.Request) (int, error) {
-	if !r.URL.Query().Has("limit") {
-		return 50, nil
+func PageLimit(r *http.Request) (int, error) { return OptionalInt(r, "limit", 50, 1, maxPage) }
+
+// OptionalInt is QueryInt for a parameter that may be absent, or empty as in the link ?cursor=&limit= of a first page.
+func OptionalInt(r *http.Request, field string, otherwise, low, high int) (int, error) {
+	if r.URL.Query().Get(field) == "" {
+		return otherwise, nil
 	}
-	return QueryInt(r, "limit", 1, maxPage)
+	return QueryInt(r, field, low, high)
 }
 
 // languages are those of messages to clients, the default first.
