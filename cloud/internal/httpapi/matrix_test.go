@@ -300,6 +300,7 @@ func probes(t *testing.T, c *cast) map[string]probe {
 		"replayWebhook":         {"/v2/admin/webhooks/999999/replay", map[string]any{"after": "0"}, notThere("웹훅을"), false},
 		"listTokens":            {"/v2/admin/tokens", nil, success, false},
 		"addToken":              {"/v2/admin/tokens", "{}", missingField("이름", "name"), false},
+		"showToken":             {"/v2/admin/tokens/999999", nil, notThere("토큰을"), false},
 		"removeToken":           {"/v2/admin/tokens/999999", nil, notThere("토큰을"), false},
 		"changePassword":        {"/v2/admin/account/password", "{}", missingField("비밀번호", "password"), false},
 		"beginTOTP":             {"/v2/admin/account/totp", "{}", missingField("비밀번호", "password"), false},

@@ -229,6 +229,7 @@ func (a *API) Routes() http.Handler {
 	mux.Post("/v2/admin/webhooks/{id}/replay", a.hq(c.ReplayWebhook))
 	mux.Get("/v2/admin/tokens", a.hq(c.ListTokens))
 	mux.Post("/v2/admin/tokens", a.hq(c.AddToken))
+	mux.Get("/v2/admin/tokens/{id}", a.hq(c.ShowToken))
 	mux.Delete("/v2/admin/tokens/{id}", a.hq(c.RemoveToken))
 	mux.Post("/v2/admin/personal-data/export", a.hq(c.ExportPerson))
 	mux.Post("/v2/admin/personal-data/erase", a.hq(c.ErasePerson))

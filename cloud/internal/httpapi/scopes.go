@@ -127,6 +127,7 @@ var scopes = map[string]account.Scope{
 	"POST /v2/admin/webhooks/{id}/replay":                      account.ScopeRead,
 	"GET /v2/admin/tokens":                                     noToken,
 	"POST /v2/admin/tokens":                                    noToken,
+	"GET /v2/admin/tokens/{id}":                                noToken,
 	"DELETE /v2/admin/tokens/{id}":                             noToken,
 }
 

@@ -186,6 +186,9 @@ func TestTokenLife(t *testing.T) {
 	if strings.Contains(string(listed.Raw), secret) {
 		t.Error("the list contains the token")
 	}
+	if one := hq.Get("/v2/admin/tokens/" + id).OK(t); !strings.Contains(string(listed.Raw), string(one.Data)) {
+		t.Errorf("the token alone is %s, in the list %s", one.Raw, listed.Raw)
+	}
 	if stored := only(t, s, `select count(*)::text from api_token where encode(token_hash, 'escape') like '%yl_%'`); stored != "0" {
 		t.Error("the token is stored")
 	}
@@ -217,6 +220,7 @@ func TestTokenLife(t *testing.T) {
 	}
 	hq.Delete("/v2/admin/tokens/"+id, nil).Fails(t, 404, "ResourceNotFoundException", "해당 토큰을 찾을 수 없습니다.")
 	hq.Delete("/v2/admin/tokens/x", nil).Fails(t, 404, "ResourceNotFoundException", "해당 토큰을 찾을 수 없습니다.")
+	hq.Get("/v2/admin/tokens/"+id).Fails(t, 404, "ResourceNotFoundException", "해당 토큰을 찾을 수 없습니다.")
 
 	// An expired token is rejected.
 	var created struct{ Token string }

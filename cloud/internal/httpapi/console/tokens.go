@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,27 +17,47 @@ import (
 // maxTokenName is the longest name of a token.
 const maxTokenName = 50
 
+// wireToken is a token without its secret.
+type wireToken struct {
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	Scopes     []string   `json:"scopes"`
+	Branches   []string   `json:"branches"`
+	CreatedBy  string     `json:"createdBy"`
+	CreatedAt  time.Time  `json:"createdAt"`
+	LastUsedAt *time.Time `json:"lastUsedAt"`
+	ExpiresAt  *time.Time `json:"expiresAt"`
+}
+
+func (c *Console) tokens(r *http.Request) ([]wireToken, error) {
+	found, err := c.Account.Tokens(r.Context())
+	list := make([]wireToken, 0, len(found))
+	for _, t := range found {
+		list = append(list, wireToken{strconv.FormatInt(t.ID, 10), t.Name, t.Scopes, t.Branches, t.CreatedBy, t.CreatedAt, t.LastUsedAt, t.ExpiresAt})
+	}
+	return list, err
+}
+
 // ListTokens is GET /v2/admin/tokens. Only the headquarters manages tokens.
 func (c *Console) ListTokens(w http.ResponseWriter, r *http.Request) error {
-	found, err := c.Account.Tokens(r.Context())
+	list, err := c.tokens(r)
 	if err != nil {
 		return err
 	}
-	type item struct {
-		ID         string     `json:"id"`
-		Name       string     `json:"name"`
-		Scopes     []string   `json:"scopes"`
-		Branches   []string   `json:"branches"`
-		CreatedBy  string     `json:"createdBy"`
-		CreatedAt  time.Time  `json:"createdAt"`
-		LastUsedAt *time.Time `json:"lastUsedAt"`
-		ExpiresAt  *time.Time `json:"expiresAt"`
-	}
-	list := make([]item, 0, len(found))
-	for _, t := range found {
-		list = append(list, item{strconv.FormatInt(t.ID, 10), t.Name, t.Scopes, t.Branches, t.CreatedBy, t.CreatedAt, t.LastUsedAt, t.ExpiresAt})
-	}
 	return wire.WriteData(w, map[string]any{"tokens": list})
+}
+
+// ShowToken is GET /v2/admin/tokens/{id}.
+func (c *Console) ShowToken(w http.ResponseWriter, r *http.Request) error {
+	list, err := c.tokens(r)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(t wireToken) bool { return t.ID == chi.URLParam(r, "id") })
+	if i < 0 {
+		return account.ErrNoToken
+	}
+	return wire.WriteData(w, list[i])
 }
 
 // AddToken is POST /v2/admin/tokens. Its answer is the only one that contains the token.
