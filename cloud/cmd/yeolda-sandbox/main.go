@@ -47,11 +47,19 @@ type settings struct {
 
 func main() {
 	var cfg settings
-	k := kong.Parse(&cfg, kong.Name("yeolda-sandbox"), kong.UsageOnError(),
-		kong.Description("The outside world for development and tests: payments, messages, mail and the partner channel."))
+	k := parser(&cfg)
+	_, err := k.Parse(os.Args[1:])
+	k.FatalIfErrorf(err)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	k.FatalIfErrorf(run(ctx, cfg))
+}
+
+// parser returns the parser of the program's settings. Empty variables count as absent, as in yeolda.
+func parser(cfg *settings) *kong.Kong {
+	config.IgnoreEmpty()
+	return kong.Must(cfg, kong.Name("yeolda-sandbox"), kong.UsageOnError(),
+		kong.Description("The outside world for development and tests: payments, messages, mail and the partner channel."))
 }
 
 // run serves until ctx is done.

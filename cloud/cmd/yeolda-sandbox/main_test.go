@@ -87,6 +87,16 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestEmptyVariables checks that an empty variable leaves the default: an empty address would be any port of every interface.
+func TestEmptyVariables(t *testing.T) {
+	t.Setenv("YEOLDA_SANDBOX_ADDR", "")
+	t.Setenv("YEOLDA_LOG_LEVEL", "")
+	var cfg settings
+	if _, err := parser(&cfg).Parse(nil); err != nil || cfg.Addr != "127.0.0.1:8090" || cfg.LogLevel != "info" {
+		t.Errorf("got %+v, %v", cfg, err)
+	}
+}
+
 // TestStageOriginIsValidated checks that the program ends with an error that names the setting.
 func TestStageOriginIsValidated(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"go.uber.org/goleak"
 
 	"github.com/yeolda/yeolda/firmware-sim/internal/cloudtest"
@@ -28,11 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func parse(t *testing.T, args ...string) (*cli, string) {
 	t.Helper()
 	var c cli
-	parser, err := kong.New(&c, kong.Vars{"grantKey": demoGrantKey()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser(&c).Parse(args)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +42,13 @@ func TestSettings(t *testing.T) {
 	}
 	if _, err := c.Run.grantKey(); err != nil {
 		t.Error(err)
+	}
+	for _, name := range []string{"YEOLDA_SIM_ADDR", "YEOLDA_GRANT_PUBLIC_KEY", "YEOLDA_LOG_LEVEL"} {
+		t.Setenv(name, "")
+	}
+	c, _ = parse(t)
+	if c.Run.Addr != "127.0.0.1:8070" || c.Run.GrantKey != demoGrantKey() {
+		t.Errorf("with empty variables: %+v", c.Run)
 	}
 	t.Setenv("YEOLDA_SIM_ADDR", "127.0.0.1:9999")
 	t.Setenv("YEOLDA_MQTT_ADDR", "0.0.0.0:2883")
