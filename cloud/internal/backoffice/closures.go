@@ -44,7 +44,7 @@ type ClosureConflict struct {
 }
 
 // closureGroup is the number of branches that one transaction closes. Each waits for the disk once, and delays holds in its
-// branches for some milliseconds.
+// branches for some milliseconds. A failure leaves the groups before closed, so the console sends one group per request.
 const closureGroup = 50
 
 // CloseBranches closes branches and returns the live reservations on the closed days, by branch. It cancels none of them; only holds

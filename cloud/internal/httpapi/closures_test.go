@@ -238,6 +238,50 @@ func TestClosureAgainstHolds(t *testing.T) {
 	}
 }
 
+// TestClosureChangesFiftyBranchesOrNone: a request of at most fifty branches that fails has changed none of them, so the console sends as many
+// at once. One of more has changed the fifties before.
+func TestClosureChangesFiftyBranchesOrNone(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	manyBranches(t, s)
+	admin := s.Admin(t, "hq", "hq-demo")
+	day := slot(s, 48*time.Hour).Format(time.DateOnly)
+	branches := make([]string, 100)
+	for i := range branches {
+		branches[i] = fmt.Sprint("many-", i+1)
+	}
+	var done struct {
+		Closed []map[string]any
+	}
+	send := func(branches []string, more map[string]any) servicetest.Answer {
+		t.Helper()
+		body := map[string]any{"branches": branches, "reason": "점검", "rule": map[string]string{"from": day, "to": day}}
+		maps.Copy(body, more)
+		return patiently(func() servicetest.Answer { return admin.Post("/v2/admin/closures", body) })
+	}
+	send(branches, nil).OK(t).Into(t, &done)
+	if _, err := s.DB.Pool.Exec(t.Context(), `update branch set revision = revision + 1 where code = $1`, "many-60"); err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range []struct{ from, to, status, left int }{
+		{50, 100, http.StatusConflict, 100},
+		{0, 100, http.StatusConflict, 50},
+		{50, 59, http.StatusOK, 41},
+	} {
+		undo := map[string]any{"undo": true, "closed": done.Closed[group.from:group.to]}
+		if answer := send(branches[group.from:group.to], undo); answer.HTTP != group.status {
+			t.Errorf("undo of branches %d to %d: status %d, want %d", group.from+1, group.to, answer.HTTP, group.status)
+		}
+		var left int
+		if err := s.DB.Pool.QueryRow(t.Context(), `select count(*) from branch where code like 'many-%' and schedule::text like '%점검%'`).Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+		if left != group.left {
+			t.Errorf("after the undo of branches %d to %d, %d are closed, want %d", group.from+1, group.to, left, group.left)
+		}
+	}
+}
+
 // TestClosureOfAThousandBranches closes them all at once, after a preview that lists the reservations first and changes nothing.
 func TestClosureOfAThousandBranches(t *testing.T) {
 	t.Parallel()

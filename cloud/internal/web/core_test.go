@@ -27,6 +27,12 @@ func TestCore(t *testing.T) {
 	runInBrowser(t, bundleTest(t, "testdata/core.ts"))
 }
 
+// TestConsoleParts runs testdata/console.ts in a real browser: screens of the console whose requests the page answers itself.
+func TestConsoleParts(t *testing.T) {
+	t.Parallel()
+	runInBrowser(t, bundleTest(t, "testdata/console.ts"))
+}
+
 // TestSignalsMatchPreact compares the reactive core with @preact/signals-core on random graphs.
 func TestSignalsMatchPreact(t *testing.T) {
 	t.Parallel()

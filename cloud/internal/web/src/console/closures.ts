@@ -1,12 +1,14 @@
 // Closes several branches by one rule. The reservations in the way are shown first, and none of them is cancelled.
 
-import { api } from "../core/api";
+import { ApiError, api } from "../core/api";
 import { type Child, each, h, match, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { computed, effect, type Signal, signal, untracked } from "../core/signal";
 import { branchTitle } from "./alerts";
 import { keepTyped } from "./draft";
-import { attempt, button, field, heading, input, section, segmented, select, toastWithUndo } from "./parts";
+import { link } from "./link";
+import { FieldError } from "./numbers";
+import { attempt, button, explain, field, heading, input, section, segmented, select, toastWithUndo } from "./parts";
 import { conflictTable } from "./rooms";
 import { branches, branchName } from "./session";
 import { t, weekdayText } from "./text";
@@ -14,8 +16,11 @@ import { t, weekdayText } from "./text";
 type Request = Schemas["ClosureRequest"];
 type Result = Schemas["ClosureResult"];
 type Conflict = Result["conflicts"][number];
+type Closed = Result["closed"][number];
 
-const maxBranches = 1000; // of one request
+const maxPreviewed = 1000; // branches of one request
+/** Branches of one request that changes them. The service changes all of them or none. */
+const group = 50;
 const maxShown = 200; // conflicts
 const maxReason = 100; // characters
 
@@ -63,26 +68,44 @@ export function closuresScreen(): Child {
     untracked(() => found.set(null)); // a preview is of what was entered then
   });
   const { run, view } = attempt();
-  const post = async (what: Omit<Request, "branches">, all: string[]) => {
-    const done: Pick<Result, "conflicts" | "closed"> = { conflicts: [], closed: [] };
-    for (let i = 0; i < all.length; i += maxBranches) {
-      const some = all.slice(i, i + maxBranches);
-      const closed = what.closed?.filter((c) => some.includes(c.branch));
-      const body = { ...what, branches: some, ...(closed ? { closed } : {}) };
-      const result = await api.post<Result>("/v2/admin/closures", body);
-      done.conflicts.push(...result.conflicts);
-      done.closed.push(...result.closed);
-    }
-    return done;
-  };
+  const met = signal<Conflict[]>([]); // by the last closure
+  const left = signal<string[]>([]); // by the last undo
   const look = () =>
-    run(async () => found.set((await post({ ...request.peek()!, preview: true }, chosen.peek())).conflicts));
+    run(async () => {
+      met.set([]);
+      left.set([]);
+      const list: Conflict[] = [];
+      for (const some of groups(chosen.peek(), maxPreviewed))
+        list.push(...(await post({ ...request.peek()!, branches: some, preview: true })).conflicts);
+      found.set(list);
+    });
   const close = () =>
     run(async () => {
       const [rule, all] = [request.peek()!, chosen.peek()];
-      const { closed } = await post(rule, all);
-      toastWithUndo(t("closuresDone", { n: all.length }), () => post({ ...rule, undo: true, closed }, all));
+      const closed: Closed[] = [];
+      let failure: unknown;
+      for (const some of groups(all, group)) {
+        try {
+          const result = await post({ ...rule, branches: some });
+          closed.push(...result.closed);
+          met.set([...met.peek(), ...result.conflicts]);
+        } catch (error) {
+          failure = error;
+          break;
+        }
+      }
+      if (closed.length)
+        toastWithUndo(t("closuresDone", { n: closed.length }), async () => {
+          met.set([]);
+          const { rest, problem } = await reopen(rule, closed);
+          left.set(rest);
+          if (rest.length) throw new FieldError(`${t("closuresLeft", { n: rest.length })} ${explain(problem)}`);
+        });
       found.set(null);
+      if (failure) {
+        chosen.set(all.slice(closed.length));
+        throw new FieldError(`${explain(failure)} ${t("closuresRest", { n: all.length - closed.length })}`);
+      }
       chosen.set([]);
       reason.set("");
       forget();
@@ -94,6 +117,7 @@ export function closuresScreen(): Child {
     section(t("closuresBranches"), branchPart(chosen)),
     section(t("closuresRule"), rulePart(draft), field(t("reason"), input(reason, { maxlength: maxReason }))),
     view(),
+    match(left, (codes) => (codes.length ? leftPart(codes) : null)),
     h(
       "div",
       { class: "row" },
@@ -104,9 +128,56 @@ export function closuresScreen(): Child {
       "div",
       { role: "status" },
       match(found, (list) => (list ? section(t("closuresConflicts"), conflictsPart(list)) : null)),
+      match(met, (list) => (list.length ? section(t("closuresConflicts"), conflictsPart(list)) : null)),
     ),
   ];
 }
+
+const post = (request: Request): Promise<Result> => api.post<Result>("/v2/admin/closures", request);
+
+const groups = <T>(list: readonly T[], size: number): T[][] =>
+  Array.from({ length: Math.ceil(list.length / size) }, (_, i) => list.slice(i * size, (i + 1) * size));
+
+/**
+ * Removes the closures that a rule has added. A branch that has been changed since keeps them, and so do all that follow another
+ * failure: rest are their codes.
+ */
+async function reopen(
+  rule: Omit<Request, "branches">,
+  closed: readonly Closed[],
+): Promise<{ rest: string[]; problem: unknown }> {
+  const rest: string[] = [];
+  let problem: unknown;
+  const undo = (some: Closed[]) => post({ ...rule, branches: codesOf(some), undo: true, closed: some });
+  const waiting = groups(closed, group);
+  for (let some = waiting.shift(); some; some = waiting.shift()) {
+    try {
+      await undo(some);
+    } catch (error) {
+      problem = error;
+      const changed = error instanceof ApiError && error.type === "SettingConflictException";
+      if (changed && some.length > 1) waiting.unshift(...groups(some, 1));
+      else rest.push(...codesOf(some));
+      if (!changed) rest.push(...waiting.splice(0).flatMap(codesOf));
+    }
+  }
+  return { rest, problem };
+}
+
+const codesOf = (list: readonly Closed[]): string[] => list.map((c) => c.branch);
+
+/** The branches whose closures were not taken back, with the settings where they are removed. */
+const leftPart = (codes: readonly string[]): HTMLElement =>
+  h(
+    "div",
+    { class: "notice", role: "alert" },
+    h("p", null, t("closuresLeft", { n: codes.length })),
+    h(
+      "ul",
+      null,
+      codes.map((code) => h("li", null, link(`/console/${code}/settings`, branchTitle(code)))),
+    ),
+  );
 
 /** The choice of branches: those that fit the filter, or all of them with one press. */
 function branchPart(chosen: Signal<string[]>): Child {

@@ -149,6 +149,8 @@ export const en: Texts = {
   closuresPreview: "Show conflicts",
   closuresDo: "Close them",
   closuresDone: "{n} branches are closed then.",
+  closuresRest: "{n} branches remain. Only those are still chosen.",
+  closuresLeft: "{n} branches could not be reopened. Their closures remain.",
   closuresConflicts: "Reservations in the way",
   closuresFree: "None.",
   closuresText: "{n} reservations are in the way. They and their keys remain.",

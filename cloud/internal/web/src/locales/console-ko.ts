@@ -145,6 +145,8 @@ export const ko = {
   closuresPreview: "겹치는 예약 확인",
   closuresDo: "휴무 등록",
   closuresDone: "지점 {n}곳의 휴무를 등록했어요.",
+  closuresRest: "지점 {n}곳이 남았어요. 남은 지점만 선택해 두었어요.",
+  closuresLeft: "지점 {n}곳은 되돌리지 못해 휴무가 남아 있어요.",
   closuresConflicts: "겹치는 예약",
   closuresFree: "겹치는 예약이 없어요.",
   closuresText: "예약 {n}건이 있어요. 휴무를 등록해도 예약과 열쇠는 남아요.",

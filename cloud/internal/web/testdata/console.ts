@@ -1,0 +1,188 @@
+// Tests of the console's screens, run in a real browser. The page answers their requests itself.
+
+import { closuresScreen } from "../src/console/closures";
+import { type Branch, branches, me, type Role } from "../src/console/session";
+import { speakIn } from "../src/console/text";
+import { type Child, h, mount } from "../src/core/dom";
+import { tabStore } from "../src/core/storage";
+import { equal, report, test } from "./check";
+
+/** A request that the service rejects. */
+class Refusal {
+  constructor(
+    readonly status: number,
+    readonly errorType: string,
+    readonly message: string,
+  ) {}
+}
+
+interface Asked {
+  query: URLSearchParams;
+  body: Record<string, unknown>;
+}
+
+/** The answers of the service by method and path. An answer that throws is a request without a network. */
+type Answers = Record<string, (asked: Asked) => unknown>;
+
+let answers: Answers = {};
+
+let asked: string[] = []; // method, path and query of each request
+
+const network = window.fetch;
+
+window.fetch = async (input, init) => {
+  const url = new URL(String(input), location.href);
+  if (!url.pathname.startsWith("/api/")) return network(input, init);
+  const line = `${init?.method ?? "GET"} ${url.pathname.slice("/api".length)}`;
+  asked.push(line + url.search);
+  const answer = answers[line];
+  if (!answer) throw new TypeError(`no answer to ${line}`);
+  const body = init?.body ? (JSON.parse(String(init.body)) as Record<string, unknown>) : {};
+  const data = await answer({ query: url.searchParams, body });
+  return data instanceof Refusal
+    ? Response.json({ ...data, status: "error", errorCode: null, data: null }, { status: data.status })
+    : Response.json({ status: "success", data });
+};
+
+let sockets: WebSocket[] = [];
+
+window.WebSocket = class {
+  onopen?: () => void;
+  constructor() {
+    sockets.push(this as unknown as WebSocket);
+  }
+  close(): void {}
+} as unknown as typeof WebSocket;
+
+const branchOf = (branch: string, nameKo: string) => ({ branch, nameKo, nameEn: "", timeZone: "Asia/Seoul" }) as Branch;
+
+/** Logs an administrator in, to a service that gives these answers. */
+function enter(role: Role, list: Branch[], given: Answers): void {
+  me.set({ adminLoginId: role, role, branchList: list.map((b) => b.branch) });
+  branches.set(list);
+  answers = given;
+  asked = [];
+  sockets = [];
+  tabStore.clear();
+}
+
+const turn = () => new Promise((done) => setTimeout(done, 5));
+
+async function until(what: string, holds: () => unknown): Promise<void> {
+  for (let n = 0; !holds(); n++) {
+    const page = [...document.querySelectorAll("main, dialog")].map((e) => e.textContent);
+    if (n > 600) throw new Error(`never: ${what}. The page: ${page.join(" ").slice(0, 1000)}`);
+    await turn();
+  }
+}
+
+/** Shows a view while test runs. */
+async function showing(view: () => Child, test: (main: HTMLElement) => Promise<void>): Promise<void> {
+  const main = document.body.appendChild(h("main", null));
+  const dispose = mount(main, view);
+  try {
+    await test(main);
+  } finally {
+    dispose();
+    main.remove();
+    for (const left of document.querySelectorAll("dialog, .toast")) left.remove();
+  }
+}
+
+const named = (text: string): HTMLButtonElement => {
+  const found = [...document.querySelectorAll("button")].filter((b) => (b.ariaLabel ?? b.textContent.trim()) === text);
+  if (found.length !== 1) throw new Error(`${found.length} buttons ${text}`);
+  return found[0]!;
+};
+
+function type(label: string, text: string): void {
+  const found = [...document.querySelectorAll("label")].find((l) => l.textContent.trim() === label)?.control;
+  if (!found) throw new Error(`no field ${label}`);
+  (found as HTMLInputElement).value = text;
+  found.dispatchEvent(new Event("input"));
+}
+
+const toasts = () => [...document.querySelectorAll<HTMLElement>(".toast")].map((e) => e.textContent).join("\n");
+
+interface Closure {
+  branches: string[];
+  preview?: boolean;
+  undo?: boolean;
+}
+
+/** Closes branches as the service does: fifty in one transaction. met are the branches with a reservation. */
+function closing(closed: Set<string>, fails: (c: Closure, branch: string) => Refusal | null, met: () => string[]) {
+  return ({ body }: Asked): unknown => {
+    const c = body as unknown as Closure;
+    const done = { conflicts: [] as unknown[], applied: !c.preview, closed: [] as unknown[] };
+    for (let i = 0; i < c.branches.length; i += 50) {
+      const group = c.branches.slice(i, i + 50);
+      const refusal = group.map((code) => fails(c, code)).find(Boolean);
+      if (refusal) return refusal;
+      for (const branch of group) {
+        if (c.preview !== true) closed[c.undo ? "delete" : "add"](branch);
+        if (c.preview !== true) done.closed.push({ branch, revision: 1, kept: [] });
+        if (!c.undo && met().includes(branch))
+          done.conflicts.push({
+            ...{ branch, type: "PAID", status: "DONE", statusDescription: "결제", room: "1", name: `손님 ${branch}` },
+            ...{ mobileNum: "", startTime: "2027/01/01 10:00", endTime: "2027/01/01 11:00", orderId: "" },
+          });
+      }
+    }
+    return done;
+  };
+}
+
+async function closeAll(): Promise<void> {
+  named("모두 선택").click();
+  type("시작일", "2027-01-01");
+  type("종료일", "2027-01-01");
+  type("사유", "점검");
+  named("겹치는 예약 확인").click();
+  await until("the preview", () => !named("휴무 등록").disabled);
+  named("휴무 등록").click();
+}
+
+test("a closure that fails after some branches says which remain, and its undo which it left closed", async () => {
+  const closed = new Set<string>();
+  const fails = (c: Closure, branch: string) => {
+    if (!c.preview && !c.undo && branch === "b101") return new Refusal(503, "InternalServerError", "나중에");
+    if (c.undo && branch === "b60") return new Refusal(409, "SettingConflictException", "그 사이에 변경되었습니다.");
+    return null;
+  };
+  const list = Array.from({ length: 120 }, (_, i) => branchOf(`b${i + 1}`, `지점${i + 1}`));
+  enter("hq", list, { "POST /v2/admin/closures": closing(closed, fails, () => []) });
+  await showing(closuresScreen, async (main) => {
+    await closeAll();
+    await until("the failure", () => main.querySelector(".problem")?.textContent);
+    equal(closed.size, 100);
+    const shown = () => main.querySelector<HTMLElement>(".chosen")!.textContent;
+    equal(
+      [shown(), main.querySelector(".problem")!.textContent!.includes("20곳")],
+      ["20곳 선택", true],
+      "what remains:",
+    );
+    named("실행 취소").click();
+    await until("the outcome of the undo", () => main.querySelector("[role=alert].notice"));
+    equal([...closed], ["b60"]);
+    equal(
+      main.querySelector<HTMLElement>("[role=alert].notice")!.textContent.includes("지점60"),
+      true,
+      "the one left:",
+    );
+    equal(toasts().includes("되돌렸어요"), false, "the undo is not complete");
+  });
+});
+
+test("the reservations that a closure has met are shown after it, those since the preview too", async () => {
+  const list = [branchOf("b1", "지점1"), branchOf("b2", "지점2")];
+  const met = () => (asked.length === 1 ? ["b1"] : ["b1", "b2"]);
+  enter("hq", list, { "POST /v2/admin/closures": closing(new Set(), () => null, met) });
+  await showing(closuresScreen, async (main) => {
+    await closeAll();
+    await until("the closure", () => toasts().includes("휴무를 등록했어요"));
+    equal([main.textContent.includes("손님 b1"), main.textContent.includes("손님 b2")], [true, true]);
+  });
+});
+
+void speakIn("ko").then(report);
