@@ -1,9 +1,15 @@
 // Tests of the console's screens, run in a real browser. The page answers their requests itself.
 
+import { dateOf, inZone } from "../src/booking/time";
 import { closuresScreen } from "../src/console/closures";
+import { doorsScreen } from "../src/console/doors";
+import { roomsScreen } from "../src/console/rooms";
 import { type Branch, branches, me, type Role } from "../src/console/session";
 import { speakIn } from "../src/console/text";
+import { weekScreen } from "../src/console/week";
+import { noteServerTime } from "../src/core/clock";
 import { type Child, h, mount } from "../src/core/dom";
+import { route } from "../src/core/router";
 import { tabStore } from "../src/core/storage";
 import { equal, report, test } from "./check";
 
@@ -56,6 +62,8 @@ window.WebSocket = class {
 
 const branchOf = (branch: string, nameKo: string) => ({ branch, nameKo, nameEn: "", timeZone: "Asia/Seoul" }) as Branch;
 
+const gangnam = branchOf("gangnam", "강남점");
+
 /** Logs an administrator in, to a service that gives these answers. */
 function enter(role: Role, list: Branch[], given: Answers): void {
   me.set({ adminLoginId: role, role, branchList: list.map((b) => b.branch) });
@@ -101,6 +109,9 @@ function type(label: string, text: string): void {
   (found as HTMLInputElement).value = text;
   found.dispatchEvent(new Event("input"));
 }
+
+/** The user returns to the tab: the screen reads again what it reads from time to time. */
+const returnToTab = () => document.dispatchEvent(new Event("visibilitychange"));
 
 const toasts = () => [...document.querySelectorAll<HTMLElement>(".toast")].map((e) => e.textContent).join("\n");
 
@@ -183,6 +194,71 @@ test("the reservations that a closure has met are shown after it, those since th
     await until("the closure", () => toasts().includes("휴무를 등록했어요"));
     equal([main.textContent.includes("손님 b1"), main.textContent.includes("손님 b2")], [true, true]);
   });
+});
+
+const enabled = true;
+
+const dayOf = (date: string) => ({
+  date,
+  status: "available",
+  reason: null,
+  rooms: [{ roomNo: "3", machine: "침대", grade: null, enabled, pricing: { min10: null, min30: null, min60: 9000 } }],
+  ...{ reservations: [], canceled: [], conflicts: [], closed: [], breaks: [], quarantine: [] },
+});
+
+const timeline = ({ query }: Asked) => dayOf(query.get("date")!);
+
+const doors = () => ({ online: true, seenAt: null, doors: [], events: [], passes: [] });
+
+test("the screens of rooms, doors and the week show the next day after midnight", async () => {
+  const today = () => dateOf(inZone("Asia/Seoul"));
+  const screens: [string, () => Child][] = [
+    ["rooms", () => roomsScreen(gangnam)],
+    ["doors", () => doorsScreen(gangnam)],
+    ["week", () => weekScreen(gangnam, {})],
+  ];
+  for (const [name, screen] of screens) {
+    enter("front-desk", [gangnam], {
+      "GET /v2/admin/branches/gangnam/timeline": timeline,
+      "GET /v2/admin/branches/gangnam/doors": doors,
+    });
+    const main = document.body.appendChild(h("main", null));
+    const end = route(
+      main,
+      [{ path: location.pathname, view: screen }],
+      () => null,
+      (view) => view(),
+      () => "failed",
+    );
+    try {
+      const asks = (date: string) => asked.some((line) => line.endsWith(`timeline?date=${date}`));
+      await until(`${name}: today`, () => asks(today()));
+      asked = [];
+      noteServerTime(new Date(Date.now() + 86_400_000).toUTCString());
+      await until(`${name}: the next day`, () => asks(today()));
+      if (name === "week")
+        await until("the mark of today", () => main.querySelector(`[aria-current=date][href$="${today()}"]`));
+    } finally {
+      noteServerTime(new Date().toUTCString());
+      end();
+      main.remove();
+    }
+  }
+});
+
+test("the week reads all of its days again, although the connection reports one", async () => {
+  enter("viewer", [gangnam], { "GET /v2/admin/branches/gangnam/timeline": timeline });
+  await showing(
+    () => weekScreen(gangnam, { date: "2027-03-10" }),
+    async (main) => {
+      sockets[0]!.onopen!(new Event("open"));
+      await until("the week", () => main.querySelector("table"));
+      await until("the fetch of a new connection", () => asked.length >= 14);
+      asked = [];
+      returnToTab();
+      await until("the other days", () => asked.some((line) => line.endsWith("timeline?date=2027-03-14")));
+    },
+  );
 });
 
 void speakIn("ko").then(report);

@@ -16,6 +16,7 @@ import { gather, watch } from "./live";
 import { button, chip, fetched, heading, section, table } from "./parts";
 import { type Branch, mayBook } from "./session";
 import { ago, dateText, type TextKey, t } from "./text";
+import { todayOf } from "./today";
 
 type Door = Schemas["Door"];
 type DoorEvent = Schemas["DoorEvent"];
@@ -25,7 +26,7 @@ type Doors = Schemas["DoorOverview"];
 const passInterval = 15_000; // ms
 
 export function doorsScreen(branch: Branch): Child {
-  const today = dateOf(inZone(branch.timeZone));
+  const today = todayOf(branch);
   const source = resource(() => api.get<Doors>(`/v2/admin/branches/${branch.branch}/doors`));
   const stays = resource(() => fetchDay(branch.branch, today));
   const refresh = gather(source.refresh);

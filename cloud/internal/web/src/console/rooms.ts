@@ -1,6 +1,5 @@
 // Switches rooms on and off, and lists the reservations that prevent switching one off.
 
-import { dateOf, inZone } from "../booking/time";
 import { ApiError, api } from "../core/api";
 import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
@@ -24,11 +23,12 @@ import {
 } from "./parts";
 import { type Branch, mayChange } from "./session";
 import { phoneText, type TextKey, t, won } from "./text";
+import { todayOf } from "./today";
 
 export type Conflict = Schemas["Conflict"];
 
 export function roomsScreen(branch: Branch): Child {
-  const today = dateOf(inZone(branch.timeZone));
+  const today = todayOf(branch);
   const source = resource(() => fetchDay(branch.branch, today));
   const refresh = gather(source.refresh);
   watch(branch.branch, today, (event) => {

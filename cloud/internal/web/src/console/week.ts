@@ -1,6 +1,7 @@
 // Seven days of a branch: how full each room is. A press on a day leads to its timetable.
 
-import { dateOf, day as dayLength, inZone, type Minute, parseDate, weekday } from "../booking/time";
+import { dateOf, day as dayLength, type Minute, parseDate, weekday } from "../booking/time";
+import { whileSeen } from "../core/clock";
 import { type Child, h } from "../core/dom";
 import { resource } from "../core/resource";
 import type { Params } from "../core/router";
@@ -11,11 +12,14 @@ import { fetched, heading } from "./parts";
 import type { Branch } from "./session";
 import { shortcut } from "./shortcuts";
 import { dateText, t } from "./text";
+import { todayOf } from "./today";
 
 const length = 7;
+/** The interval in ms at which the week is read again: the connection reports the reservations of one day. */
+const interval = 30_000;
 
 export function weekScreen(branch: Branch, { date }: Params): Child {
-  const today = dateOf(inZone(branch.timeZone));
+  const today = todayOf(branch);
   const wanted = parseDate(date && !Number.isNaN(parseDate(date)) ? date : today);
   const first = wanted - ((weekday(wanted) + 6) % 7) * dayLength; // weeks begin on Monday
   const dates = Array.from({ length }, (_, i) => dateOf(first + i * dayLength));
@@ -24,6 +28,7 @@ export function weekScreen(branch: Branch, { date }: Params): Child {
   watch(branch.branch, today, (event) => {
     if (!event || event.kind === "slot" || event.kind === "payment") refresh();
   });
+  whileSeen(interval, refresh);
   const to = (by: number, mark: "left" | "right", text: string) =>
     h(
       "a",

@@ -4,7 +4,7 @@ import { dateOf, day, inZone, parseDate } from "../../booking/time";
 import { ticking } from "../../core/clock";
 import { type Child, h, when } from "../../core/dom";
 import { resource } from "../../core/resource";
-import { again, go, type Params, query } from "../../core/router";
+import { go, type Params, query } from "../../core/router";
 import { computed, effect, onCleanup, signal, untracked } from "../../core/signal";
 import { localStore } from "../../core/storage";
 import { handoverButton } from "../handover";
@@ -14,6 +14,7 @@ import { button, check, fetched, heading, segmented } from "../parts";
 import { type Branch, mayBook } from "../session";
 import { shortcut } from "../shortcuts";
 import { dateText, t } from "../text";
+import { todayOf } from "../today";
 import { grid } from "./grid";
 import { list } from "./list";
 import { type Block, fetchDay } from "./model";
@@ -26,7 +27,7 @@ const narrow = matchMedia("(max-width: 760px)");
 const viewKey = "console-view";
 
 export function dayScreen(branch: Branch, params: Params): Child {
-  const today = dateOf(inZone(branch.timeZone));
+  const today = todayOf(branch);
   const date = params.date && !Number.isNaN(parseDate(params.date)) ? params.date : today;
   const source = resource(() => fetchDay(branch.branch, date));
   const refresh = gather(source.refresh);
@@ -35,12 +36,6 @@ export function dayScreen(branch: Branch, params: Params): Child {
   });
   const second = ticking();
   const now = computed(() => inZone(branch.timeZone, second()));
-  const present = computed(() => dateOf(now()));
-  effect(() => {
-    second();
-    // After midnight, links and marks of today move on. That closes dialogs, so it waits for those that are open.
-    if (present() !== today && !document.querySelector("dialog[open]")) queueMicrotask(again);
-  });
   const view = signal((!narrow.matches && localStore.get(viewKey)) || (narrow.matches ? "list" : "grid"));
   effect(() => {
     if (!narrow.matches) localStore.set(viewKey, view());
