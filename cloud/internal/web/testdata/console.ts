@@ -3,12 +3,16 @@
 import { dateOf, inZone } from "../src/booking/time";
 import { closuresScreen } from "../src/console/closures";
 import { doorsScreen } from "../src/console/doors";
+import { moneyScreen } from "../src/console/money";
+import { overviewScreen } from "../src/console/overview";
+import { pages } from "../src/console/pages";
 import { roomsScreen } from "../src/console/rooms";
 import { type Branch, branches, me, type Role } from "../src/console/session";
 import { speakIn } from "../src/console/text";
 import { weekScreen } from "../src/console/week";
 import { noteServerTime } from "../src/core/clock";
 import { type Child, h, mount } from "../src/core/dom";
+import type { Schemas } from "../src/core/interface";
 import { route } from "../src/core/router";
 import { tabStore } from "../src/core/storage";
 import { equal, report, test } from "./check";
@@ -257,6 +261,102 @@ test("the week reads all of its days again, although the connection reports one"
       asked = [];
       returnToTab();
       await until("the other days", () => asked.some((line) => line.endsWith("timeline?date=2027-03-14")));
+    },
+  );
+});
+
+test("the search of the first page finds a branch beyond its first fifty", async () => {
+  const list = Array.from({ length: 430 }, (_, i) => branchOf(`b${i + 1}`, `지점${i + 1}`));
+  const item = (b: Branch): Schemas["BranchOverview"] => ({
+    ...{ branch: b.branch, name: b.nameKo, nameEn: "", online: true, since: null, openAlerts: 0, worstAlert: null },
+    ...{ occupiedRooms: 0, rooms: 1, nextArrival: null, todayAmount: 0, unlockSuccess7d: null },
+  });
+  enter("hq", list, {
+    "GET /v2/admin/alerts": () => ({ alerts: [], next: null }),
+    "GET /v2/admin/overview": ({ query }) => {
+      const [from, limit] = [Number(query.get("cursor") ?? 0), Number(query.get("limit"))];
+      if (limit > 200) return new Refusal(400, "IllegalArguemntError", "limit");
+      const next = from + limit < list.length ? String(from + limit) : null;
+      return { branches: list.slice(from, from + limit).map(item), next };
+    },
+  });
+  await showing(overviewScreen, async (main) => {
+    const cards = () => [...main.querySelectorAll<HTMLElement>(".branchcard b")].map((b) => b.textContent);
+    await until("the first page", () => cards().length === 50);
+    const box = main.querySelector<HTMLInputElement>("input[type=search]")!;
+    box.value = "지점417";
+    box.dispatchEvent(new Event("input"));
+    await until("the branch", () => cards().length === 1);
+    equal(cards(), ["지점417"]);
+  });
+});
+
+test("a page of a list that was asked for stays, whenever an earlier reload is answered", async () => {
+  const waiting: { before: string; answer: (ids: string[]) => void }[] = [];
+  const list = pages<{ id: string }>(
+    (before) => new Promise((done) => waiting.push({ before, answer: (ids) => done(ids.map((id) => ({ id }))) })),
+    2,
+  );
+  await showing(
+    () => list.view((rows) => h("b", null, rows.map((row) => row.id).join(" "))),
+    async (main) => {
+      const shown = () => main.querySelector("b")?.textContent;
+      waiting.shift()!.answer(["3", "2"]);
+      await until("the first page", () => shown() === "3 2");
+      void list.reload();
+      named("더 보기").click();
+      equal(
+        waiting.map((w) => w.before),
+        ["", "2"],
+      );
+      waiting[1]!.answer(["1"]);
+      await until("the next page", () => shown() === "3 2 1");
+      waiting[0]!.answer(["3", "2"]);
+      await turn();
+      equal(shown(), "3 2 1", "after the answer of the reload:");
+    },
+  );
+});
+
+test("the payments stay where they are while no money moves", async () => {
+  const totals = { paid: 0, net: 0, outside: 0 };
+  let paid = 0;
+  const payment = (id: number) => ({
+    ...{ id: String(id), paidAt: null, start: "202701011000", end: "202701011100", roomNo: "1", name: `손님 ${id}` },
+    ...{ method: "카드", amount: 1000, state: "DONE", orderId: `o${id}` },
+  });
+  enter("accountant", [gangnam], {
+    "GET /v2/admin/branches/gangnam/money": () => ({
+      sums: [],
+      totals: { ...totals, paid },
+      refunds: [],
+      differences: [],
+    }),
+    "GET /v2/admin/branches/gangnam/payments": ({ query }) => {
+      const last = Number(query.get("before") ?? 101);
+      return { payments: Array.from({ length: Math.min(50, last - 1) }, (_, i) => payment(last - 1 - i)) };
+    },
+  });
+  await showing(
+    () => moneyScreen(gangnam),
+    async (main) => {
+      await until("a page", () => main.textContent.includes("손님 100"));
+      named("더 보기").click();
+      await until("another page", () => main.querySelectorAll("tbody tr").length === 100);
+      const kept = main.querySelector("table");
+      asked = [];
+      returnToTab(); // without a connection
+      await until("the sums", () => asked.some((line) => line.includes("/money")));
+      await turn();
+      equal(main.contains(kept), true, "the list after a reading without a change:");
+      paid = 5000;
+      returnToTab();
+      await until("the new sum", () => main.textContent.includes("5,000"));
+      equal(
+        asked.some((line) => line.includes("/payments")),
+        true,
+        "a change is read:",
+      );
     },
   );
 });

@@ -44,12 +44,18 @@ export function moneyScreen(branch: Branch): Child {
       watch(branch.branch, today, (event) => {
         if (!event || event.kind === "payment") refresh();
       });
-      return fetched(source, (data) => () => [
-        sums(data()),
-        section(t("refundsOpen"), refunds(branch, data().refunds, refresh)),
-        section(t("differences"), differences(branch, data().differences, refresh)),
-        section(t("payments"), paymentPages(branch, shown)),
-      ]);
+      return fetched(source, (data) =>
+        // Without a connection, the screen is read again every few seconds: the list must not restart then.
+        match(
+          () => JSON.stringify(data()),
+          () => [
+            sums(data.peek()),
+            section(t("refundsOpen"), refunds(branch, data.peek().refunds, refresh)),
+            section(t("differences"), differences(branch, data.peek().differences, refresh)),
+            section(t("payments"), paymentPages(branch, shown)),
+          ],
+        ),
+      );
     }),
   ];
 }

@@ -5,12 +5,13 @@ import { now } from "../core/clock";
 import { type Child, each, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { english } from "../core/language";
-import { computed, type Readable, signal } from "../core/signal";
+import { resource } from "../core/resource";
+import { computed, effect, type Readable, signal, untracked } from "../core/signal";
 import { alertList, openAlerts } from "./alerts";
 import { link, linkButton } from "./link";
 import { gather, watchAll } from "./live";
 import { openNewBranch } from "./opening";
-import { attempt, button, chip, heading, input, section } from "./parts";
+import { button, chip, fetched, heading, input, section } from "./parts";
 import { firstScreen, isHQ } from "./session";
 import { ago, localText, t, won } from "./text";
 
@@ -19,32 +20,40 @@ type Page = Schemas["Overview"];
 
 /** Branches per request. */
 const size = 50;
+/** Branches per request of a search, which reads all of them. */
+const searchSize = 200;
 /** Alerts that the first page shows; the others are on the screen of alerts. */
 const most = 10;
 
 export function overviewScreen(): Child {
-  const branches = signal<Item[]>([]);
-  const next = signal<string | null>(null);
-  const { run, view } = attempt();
-  const load = async (count: number) => {
-    const list: Item[] = [];
-    let cursor = "";
-    do {
-      const page = await api.get<Page>("/v2/admin/overview", { limit: size, ...(cursor ? { cursor } : {}) });
-      list.push(...page.branches);
-      cursor = page.next ?? "";
-    } while (cursor && list.length < count);
-    branches.set(list);
-    next.set(cursor || null);
-  };
-  const refresh = gather(() => run(() => load(branches.peek().length)));
-  refresh();
-  watchAll(refresh);
-  const alerts = openAlerts();
   const wanted = signal("");
+  const searching = computed(() => wanted().trim() !== "");
+  let count = size; // branches that are shown, if there are as many
+  const source = resource(async (): Promise<Page> => {
+    const limit = searching.peek() ? searchSize : size;
+    const list: Item[] = [];
+    let next: string | null = null;
+    do {
+      const page: Page = await api.get<Page>("/v2/admin/overview", { limit, ...(next ? { cursor: next } : {}) });
+      list.push(...page.branches);
+      next = page.next;
+    } while (next && (searching.peek() || list.length < count));
+    return { branches: list, next };
+  });
+  watchAll(gather(source.refresh));
+  effect(() => {
+    if (searching()) untracked(() => void source.refresh());
+  });
+  const more = async () => {
+    count = (source.data()?.branches.length ?? 0) + size;
+    await source.refresh();
+  };
+  const alerts = openAlerts();
   const found = computed(() => {
     const text = wanted().trim().toLowerCase();
-    return branches().filter((b) => `${b.branch} ${b.name} ${b.nameEn}`.toLowerCase().includes(text));
+    return (source.data()?.branches ?? []).filter((b) =>
+      `${b.branch} ${b.name} ${b.nameEn}`.toLowerCase().includes(text),
+    );
   });
   return [
     heading(
@@ -71,21 +80,17 @@ export function overviewScreen(): Child {
     ),
     section(
       t("allBranches"),
-      view(),
-      h(
-        "ul",
-        { class: "branches" },
-        each(found, (b) => b.branch, card),
-      ),
-      when(
-        () => next(),
-        () =>
-          h(
-            "div",
-            { class: "row" },
-            button(t("more"), () => run(() => load(branches.peek().length + size))),
-          ),
-      ),
+      fetched(source, (data) => [
+        h(
+          "ul",
+          { class: "branches" },
+          each(found, (b) => b.branch, card),
+        ),
+        when(
+          () => data().next,
+          () => h("div", { class: "row" }, button(t("more"), more)),
+        ),
+      ]),
     ),
   ];
 }

@@ -19,22 +19,32 @@ export function pages<T extends { id: string }>(fetch: (before: string) => Promi
   const state = signal<"loading" | "more" | "end" | "failed">("loading");
   const problem = signal("");
   let failed = ""; // the page that did not load
+  let latest = 0; // request
+  let extending = false; // the latest request is for a further page
   const load = async (before: string) => {
+    const mine = ++latest;
+    extending = before !== "";
     try {
       const next = await fetch(before);
+      if (mine !== latest) return; // a later request decides
       rows.set(before ? [...rows.peek(), ...next] : next);
       problem.set("");
       state.set(next.length < size ? "end" : "more");
     } catch (error) {
+      if (mine !== latest) return;
       failed = before;
       problem.set(explain(error));
       state.set("failed");
     }
+    extending = false;
   };
   void load("");
   return {
     rows,
-    reload: () => load(""),
+    // A page that the user waits for is not dropped.
+    reload: async () => {
+      if (!extending) await load("");
+    },
     all: async () => {
       const list: T[] = [];
       for (;;) {
