@@ -2,11 +2,16 @@
 
 import { dateOf, inZone } from "../src/booking/time";
 import { closuresScreen } from "../src/console/closures";
+import { deskScreen } from "../src/console/desk";
 import { doorsScreen } from "../src/console/doors";
+import { frame } from "../src/console/frame";
+import { guestScreen } from "../src/console/guest";
+import { handoverButton } from "../src/console/handover";
 import { moneyScreen } from "../src/console/money";
 import { overviewScreen } from "../src/console/overview";
 import { pages } from "../src/console/pages";
 import { roomsScreen } from "../src/console/rooms";
+import { openSearch } from "../src/console/search";
 import { type Branch, branches, me, type Role } from "../src/console/session";
 import { speakIn } from "../src/console/text";
 import { weekScreen } from "../src/console/week";
@@ -265,6 +270,32 @@ test("the week reads all of its days again, although the connection reports one"
   );
 });
 
+test("figures and notes that no event announces are read again, with a connection too", async () => {
+  const screens: [line: string, view: () => Child][] = [
+    ["GET /v2/admin/money-desk", deskScreen],
+    ["GET /v2/admin/overview", overviewScreen],
+    ["GET /v2/admin/overview", () => frame("gangnam", "rooms", () => null)],
+    ["GET /v2/admin/branches/gangnam/handover", () => handoverButton(gangnam)],
+  ];
+  for (const [line, view] of screens) {
+    enter("hq", [gangnam], {
+      "GET /v2/admin/money-desk": () => ({ items: [] }),
+      "GET /v2/admin/alerts": () => ({ alerts: [], next: null }),
+      "GET /v2/admin/overview": () => ({ branches: [], next: null }),
+      "GET /v2/admin/branches/gangnam/devices": () => ({ online: true, seenAt: null }),
+      "GET /v2/admin/branches/gangnam/handover": () => ({ notes: [] }),
+    });
+    await showing(view, async () => {
+      const times = () => asked.filter((a) => a.startsWith(line)).length;
+      const before = sockets.length ? 2 : 1; // once more for the new connection
+      for (const socket of sockets) socket.onopen!(new Event("open"));
+      await until(`${line}: the screen`, () => times() === before);
+      returnToTab();
+      await until(`${line}: another reading`, () => times() > before);
+    });
+  }
+});
+
 test("the search of the first page finds a branch beyond its first fifty", async () => {
   const list = Array.from({ length: 430 }, (_, i) => branchOf(`b${i + 1}`, `지점${i + 1}`));
   const item = (b: Branch): Schemas["BranchOverview"] => ({
@@ -314,6 +345,78 @@ test("a page of a list that was asked for stays, whenever an earlier reload is a
       waiting[0]!.answer(["3", "2"]);
       await turn();
       equal(shown(), "3 2 1", "after the answer of the reload:");
+    },
+  );
+});
+
+test("lists that the service cuts say so", async () => {
+  const item = {
+    kind: "pending",
+    branch: "gangnam",
+    reservationId: "1",
+    orderId: "o",
+    refundId: null,
+    differenceId: null,
+  };
+  const stay = {
+    ...{ id: "1", branch: "gangnam", roomNo: "1", start: "202701011000", end: "202701011050" },
+    state: "DONE",
+  };
+  for (const [count, cut] of [
+    [99, false],
+    [100, true],
+    [500, true],
+  ] as const) {
+    const rest = { amount: 1000, since: new Date().toISOString(), dueAt: null, detail: "", account: null };
+    const reservations = Array.from({ length: count }, () => ({
+      ...stay,
+      stayEnd: "202701011100",
+      name: "손님",
+      amount: 0,
+    }));
+    enter("viewer", [gangnam], {
+      "GET /v2/admin/money-desk": () => ({ items: Array.from({ length: count }, () => ({ ...item, ...rest })) }),
+      "GET /v2/admin/reservations/1/guest": () => ({
+        name: "손님",
+        mobileNum: "01011112222",
+        block: null,
+        notes: [],
+        reservations,
+      }),
+    });
+    await showing(deskScreen, async (main) => {
+      await until("the desk", () => main.querySelectorAll("tbody tr").length === count);
+      equal(main.textContent.includes("500건만"), count === 500, `${count} items`);
+    });
+    await showing(
+      () => guestScreen(gangnam, { id: "1" }),
+      async (main) => {
+        await until("the stays", () => main.querySelectorAll("tbody tr").length === count);
+        equal(main.querySelector<HTMLElement>("dl.facts")!.textContent.includes(`${count}+`), cut, `${count} stays`);
+      },
+    );
+  }
+});
+
+test("the search says that it shows a part of what it has found", async () => {
+  const list = Array.from({ length: 30 }, (_, i) => branchOf(`b${i + 1}`, `지점${i + 1}`));
+  enter("accountant", list, {});
+  await showing(
+    () => null,
+    async () => {
+      openSearch();
+      const box = document.querySelector<HTMLInputElement>("dialog [role=combobox]")!;
+      const hint = () => document.querySelector<HTMLElement>("dialog p.hint[role=status]")!.textContent;
+      const search = (text: string) => {
+        box.value = text;
+        box.dispatchEvent(new Event("input"));
+      };
+      search("지점30");
+      await until("one branch", () => document.querySelectorAll("dialog [role=option]").length === 1);
+      equal(hint().includes("더 있어요"), false, hint());
+      search("지점");
+      await until("some branches", () => document.querySelectorAll("dialog [role=option]").length > 1);
+      equal(hint().includes("더 있어요"), true, hint());
     },
   );
 });

@@ -1,11 +1,11 @@
 // The money desk: what waits for a person over all of one's branches, each with the actions that end it.
 
 import { api } from "../core/api";
-import { now } from "../core/clock";
-import { type Child, h } from "../core/dom";
+import { now, ticking, whileSeen } from "../core/clock";
+import { type Child, h, match } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
-import { signal } from "../core/signal";
+import { computed, type Readable, signal } from "../core/signal";
 import { branchTitle } from "./alerts";
 import { bankChoices } from "./banks";
 import { link } from "./link";
@@ -18,22 +18,46 @@ import { ago, t, won } from "./text";
 
 type Item = Schemas["MoneyDeskItem"];
 
+/** The interval in ms at which the list is read again: no event announces what waits. */
+const interval = 15_000;
+/** The number of items that the service lists at most, the oldest. */
+const most = 500;
+
 export function deskScreen(): Child {
   const source = resource(() => api.get<Schemas["MoneyDesk"]>("/v2/admin/money-desk"));
   const refresh = gather(source.refresh);
   watchAll(refresh);
+  whileSeen(interval, refresh);
+  const second = ticking();
+  const minute = computed(() => Math.floor(second() / 60_000));
   return [
     heading(t("navDesk")),
     h("p", { class: "lead" }, t("deskLead")),
-    fetched(source, (data) => () => queue(data().items, refresh)),
+    // The focus and the errors of the actions stay while nothing changes.
+    fetched(source, (data) =>
+      match(
+        () => JSON.stringify(data().items.map((i) => [i, due(i)])),
+        () => [
+          queue(data.peek().items, minute, refresh),
+          data.peek().items.length < most ? null : h("p", { class: "hint" }, t("deskCut", { n: most })),
+        ],
+      ),
+    ),
   ];
 }
 
-function queue(items: Item[], refresh: () => void): Child {
+function queue(items: Item[], minute: Readable<number>, refresh: () => void): Child {
   return table<Item>(
     t("navDesk"),
     [
-      { title: t("deskSince"), kind: "brief", cell: (i) => ago(now() - Date.parse(i.since)) },
+      {
+        title: t("deskSince"),
+        kind: "brief",
+        cell: (i) => () => {
+          minute(); // the text changes in place
+          return ago(now() - Date.parse(i.since));
+        },
+      },
       { title: t("branch"), cell: (i) => (i.branch ? branchTitle(i.branch) : t("noBranch")) },
       { title: t("colWhat"), kind: "brief", cell: (i) => chip(t(`desk_${i.kind}`), late(i) ? "bad" : "hold") },
       {

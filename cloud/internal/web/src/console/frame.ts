@@ -4,7 +4,7 @@ import { api } from "../core/api";
 import { arriveAt } from "../core/arrival";
 import { brandLogo } from "../core/brand";
 import { now, whileSeen } from "../core/clock";
-import { append, type Child, h, when } from "../core/dom";
+import { append, type Child, h, match, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { type Language, language } from "../core/language";
 import { resource } from "../core/resource";
@@ -269,7 +269,7 @@ function top(branch: string | undefined, current: string): Child {
 
 type Devices = Schemas["DeviceOverview"];
 
-/** The interval at which a screen without live updates checks that the agent of its branch is connected. */
+/** The interval at which a screen reads what no event has announced to it: that the agent of its branch is connected, the next guest. */
 const deviceInterval = 30_000; // ms
 
 /** The warning on every screen of a branch whose guests cannot open doors. */
@@ -298,8 +298,10 @@ function alertBar(branch: string): Child {
     ]);
     return { open: { ...open, alerts: open.alerts.sort(byUrgency) }, next: overview.branches[0]?.nextArrival ?? null };
   });
-  watchAll(gather(source.refresh));
-  return h("div", { class: "devicebar", role: "status" }, () => {
+  const refresh = gather(source.refresh);
+  watchAll(refresh);
+  whileSeen(deviceInterval, refresh); // no event announces the next guest
+  const text = () => {
     const { open, next } = source.data() ?? {};
     const worst = open?.alerts[0];
     if (!worst) return null;
@@ -310,7 +312,13 @@ function alertBar(branch: string): Child {
       open.alerts.length > 1 ? ` ${t("alertMore", { n: besides(open, 1) })}` : null,
       next ? ` · ${t("nextGuest", { when: localText(next, branch) })}` : null,
     );
-  });
+  };
+  // A text that does not change is not announced again.
+  return h(
+    "div",
+    { class: "devicebar", role: "status" },
+    match(() => JSON.stringify(source.data()), text),
+  );
 }
 
 function liveBar(branch: string | undefined): Child {

@@ -20,6 +20,9 @@ import { dateText, localText, phoneText, t, timesText, won } from "./text";
 type Guest = Schemas["Guest"];
 type Note = Guest["notes"][number];
 
+/** The number of stays that the service lists at most, the latest. */
+const mostStays = 100;
+
 export function guestScreen(branch: Branch, { id }: Params): Child {
   const path = `/v2/admin/reservations/${id}/guest`;
   const source = resource(() => api.get<Guest>(path));
@@ -31,7 +34,7 @@ export function guestScreen(branch: Branch, { id }: Params): Child {
           guest.name || t("guestPage"),
           facts([
             [t("mobile"), h("a", { href: `tel:${guest.mobileNum}` }, phoneText(guest.mobileNum))],
-            [t("guestStays"), String(guest.reservations.length)],
+            [t("guestStays"), `${guest.reservations.length}${guest.reservations.length < mostStays ? "" : "+"}`],
           ]),
           blocking(branch, path, guest, source.refresh),
         ),

@@ -1,6 +1,7 @@
 // Notes from one shift to the next: who left them, and who has done them.
 
 import { api } from "../core/api";
+import { whileSeen } from "../core/clock";
 import { type Child, each, h, when } from "../core/dom";
 import { submits } from "../core/form";
 import type { Schemas } from "../core/interface";
@@ -15,10 +16,14 @@ import { localText, t } from "./text";
 type Notes = Schemas["Handovers"];
 type Note = Notes["notes"][number];
 
+/** The interval in ms at which the notes are read again: no event announces one. */
+const interval = 30_000;
+
 /** The button that opens the notes and shows how many are open. */
 export function handoverButton(branch: Branch): HTMLButtonElement {
   const path = `/v2/admin/branches/${branch.branch}/handover`;
   const source = resource(() => api.get<Notes>(path));
+  whileSeen(interval, () => void source.refresh());
   const open = () => source.data()?.notes.filter((n) => !n.doneAt).length ?? 0;
   const count = () => (open() ? h("b", { class: "count" }, String(open())) : null);
   return button([t("handover"), count], () => openNotes(branch.branch, path, source));

@@ -1,7 +1,7 @@
 // The first page: what needs attention over all of one's branches, the worst first.
 
 import { api } from "../core/api";
-import { now } from "../core/clock";
+import { now, whileSeen } from "../core/clock";
 import { type Child, each, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { english } from "../core/language";
@@ -22,6 +22,8 @@ type Page = Schemas["Overview"];
 const size = 50;
 /** Branches per request of a search, which reads all of them. */
 const searchSize = 200;
+/** The interval in ms at which the figures are read again: events announce agents and alerts only. */
+const interval = 60_000;
 /** Alerts that the first page shows; the others are on the screen of alerts. */
 const most = 10;
 
@@ -40,7 +42,9 @@ export function overviewScreen(): Child {
     } while (next && (searching.peek() || list.length < count));
     return { branches: list, next };
   });
-  watchAll(gather(source.refresh));
+  const refresh = gather(source.refresh);
+  watchAll(refresh);
+  whileSeen(interval, refresh);
   effect(() => {
     if (searching()) untracked(() => void source.refresh());
   });

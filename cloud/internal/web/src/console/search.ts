@@ -9,7 +9,7 @@ import { computed, effect, onCleanup, signal } from "../core/signal";
 import { branchTitle } from "./alerts";
 import { kindText, toBlock } from "./day/model";
 import { attempt, chip, dialog, field, input } from "./parts";
-import { branches, branchName, firstScreen, hasScreen } from "./session";
+import { type Branch, branches, branchName, firstScreen, hasScreen } from "./session";
 import { dateText, type TextKey, t, timesText } from "./text";
 
 type Found = Schemas["ReservationSearch"];
@@ -26,19 +26,21 @@ interface Hit {
 const pause = 250; // ms after the last key, because each search for personal data is recorded
 const mostBranches = 8;
 const mostGuests = 5;
+/** The numbers of reservations and rooms that the service finds at most. */
+const [mostReservations, mostRooms] = [50, 20];
 
-function branchHits(words: string): Hit[] {
+function branchesNamed(words: string): Branch[] {
   const text = words.toLowerCase();
-  return branches()
-    .filter((b) => `${b.branch} ${b.nameKo} ${b.nameEn}`.toLowerCase().includes(text))
-    .slice(0, mostBranches)
-    .map((b) => ({
-      id: `b-${b.branch}`,
-      group: "searchBranches",
-      title: branchName(b),
-      href: `/console/${b.branch}/${firstScreen()}`,
-    }));
+  return branches().filter((b) => `${b.branch} ${b.nameKo} ${b.nameEn}`.toLowerCase().includes(text));
 }
+
+const branchHits = (found: readonly Branch[]): Hit[] =>
+  found.slice(0, mostBranches).map((b) => ({
+    id: `b-${b.branch}`,
+    group: "searchBranches",
+    title: branchName(b),
+    href: `/console/${b.branch}/${firstScreen()}`,
+  }));
 
 const foundHits = ({ rooms, reservations }: Found): Hit[] => [
   ...rooms.map(
@@ -90,13 +92,14 @@ export function openSearch(): void {
 function searchView(close: () => void): Child {
   const text = signal("");
   const words = computed(() => text().trim());
-  const found = signal<{ words: string; hits: Hit[] }>({ words: "", hits: [] });
+  const found = signal<{ words: string; hits: Hit[]; cut: boolean }>({ words: "", hits: [], cut: false });
   const { run, view } = attempt();
   let timer = 0;
   const ask = (wanted: string) =>
     run(async () => {
       const answer = await api.get<Found>("/v2/admin/reservations", { query: wanted });
-      if (words.peek() === wanted) found.set({ words: wanted, hits: foundHits(answer) });
+      const cut = answer.reservations.length >= mostReservations || answer.rooms.length >= mostRooms;
+      if (words.peek() === wanted) found.set({ words: wanted, hits: foundHits(answer), cut });
     });
   effect(() => {
     const wanted = words();
@@ -104,7 +107,9 @@ function searchView(close: () => void): Child {
     if (wanted.length >= 2 && hasScreen("day")) timer = setTimeout(() => void ask(wanted), pause);
   });
   onCleanup(() => clearTimeout(timer));
-  const hits = computed(() => (words() ? [...branchHits(words()), ...(words().length >= 2 ? found().hits : [])] : []));
+  const named = computed(() => (words() ? branchesNamed(words()) : []));
+  const hits = computed(() => [...branchHits(named()), ...(words().length >= 2 ? found().hits : [])]);
+  const cut = computed(() => named().length > mostBranches || (words().length >= 2 && found().cut));
   const chosen = signal("");
   const active = computed(() => hits().find((x) => x.id === chosen()) ?? hits()[0]);
   const open = (hit: Hit) => {
@@ -168,7 +173,7 @@ function searchView(close: () => void): Child {
       }),
     ),
     h("p", { class: "hint", role: "status" }, () => {
-      if (hits().length > 0) return t("searchCount", { n: hits().length });
+      if (hits().length > 0) return t("searchCount", { n: hits().length }) + (cut() ? ` ${t("searchCut")}` : "");
       return t(settled() ? "searchNothing" : "searchHint");
     }),
   ];
