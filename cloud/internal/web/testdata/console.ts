@@ -6,7 +6,7 @@ import { deskScreen } from "../src/console/desk";
 import { doorsScreen } from "../src/console/doors";
 import { frame } from "../src/console/frame";
 import { guestScreen } from "../src/console/guest";
-import { handoverButton } from "../src/console/handover";
+import { handoverButton, noteForm } from "../src/console/handover";
 import { moneyScreen } from "../src/console/money";
 import { overviewScreen } from "../src/console/overview";
 import { pages } from "../src/console/pages";
@@ -345,6 +345,29 @@ test("a page of a list that was asked for stays, whenever an earlier reload is a
       waiting[0]!.answer(["3", "2"]);
       await turn();
       equal(shown(), "3 2 1", "after the answer of the reload:");
+    },
+  );
+});
+
+test("a note is added once, although Enter is held down on a slow network", async () => {
+  let answer: (data: null) => void = () => {};
+  enter("front-desk", [gangnam], {
+    "POST /v2/admin/branches/gangnam/handover": () => new Promise((done) => (answer = done)),
+  });
+  let read = 0;
+  await showing(
+    () => noteForm("/v2/admin/branches/gangnam/handover", async () => void read++),
+    async (main) => {
+      const form = main.querySelector("form")!;
+      type("새 메모", "전구 교체");
+      for (let n = 0; n < 3; n++) form.requestSubmit();
+      await until("the request", () => asked.length > 0);
+      equal(asked.length, 1);
+      answer(null);
+      await until("the answer", () => read === 1);
+      type("새 메모", "수건");
+      form.requestSubmit();
+      await until("another note", () => asked.length === 2);
     },
   );
 });

@@ -2,13 +2,25 @@
 
 import { api } from "../core/api";
 import { type Child, h, match } from "../core/dom";
-import { submits } from "../core/form";
 import type { Schemas } from "../core/interface";
 import { passkeysWork } from "../core/passkey";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
 import { picture } from "./enroll";
-import { attempt, button, chip, fetched, field, heading, input, section, segmented, table, toast } from "./parts";
+import {
+  attempt,
+  button,
+  chip,
+  fetched,
+  field,
+  heading,
+  input,
+  section,
+  segmented,
+  submitsOnce,
+  table,
+  toast,
+} from "./parts";
 import { passkeys, proof } from "./passkeys";
 import { recoveryCodes } from "./recovery";
 import { me } from "./session";
@@ -72,7 +84,7 @@ function passwordForm(): HTMLElement {
     "form",
     {
       class: "form",
-      onsubmit: submits(save),
+      onsubmit: submitsOnce(save),
     },
     h("input", { type: "text", autocomplete: "username", value: me()?.adminLoginId ?? "", hidden: true }),
     given.password(),
@@ -110,7 +122,7 @@ function totpOn(refresh: () => Promise<void>): Child {
               "form",
               {
                 class: "inline",
-                onsubmit: submits(confirm),
+                onsubmit: submitsOnce(confirm),
               },
               field(
                 t("secondCode"),
@@ -129,7 +141,7 @@ function totpOn(refresh: () => Promise<void>): Child {
             "form",
             {
               class: "inline",
-              onsubmit: submits(begin),
+              onsubmit: submitsOnce(begin),
             },
             field(
               t("passwordNow"),
@@ -157,7 +169,7 @@ function totpOff(refresh: () => Promise<void>): Child {
       "form",
       {
         class: "inline",
-        onsubmit: submits(off),
+        onsubmit: submitsOnce(off),
       },
       field(t("secondCode"), input(code, { inputmode: "numeric", maxlength: 7, required: true })),
       button(t("totpTurnOff"), () => {}, { kind: "danger", type: "submit" }),

@@ -2,11 +2,10 @@
 
 import { api, confirmWith } from "../core/api";
 import { h } from "../core/dom";
-import { submits } from "../core/form";
 import type { Schemas } from "../core/interface";
 import { passkeysWork } from "../core/passkey";
 import { signal } from "../core/signal";
-import { attempt, button, dialog, explain, field, input, toast } from "./parts";
+import { attempt, button, dialog, explain, field, input, submitsOnce, toast } from "./parts";
 import { withPasskey } from "./passkeys";
 import { t } from "./text";
 
@@ -33,7 +32,7 @@ async function ask(): Promise<boolean> {
           "form",
           {
             class: "form",
-            onsubmit: submits(async () => {
+            onsubmit: submitsOnce(async () => {
               const value = method === "code" ? secret.peek().replace(/\s/g, "") : secret.peek();
               done = await run(() => api.post(path, { [method]: value }));
               if (done) close();

@@ -3,13 +3,12 @@
 import { api } from "../core/api";
 import { whileSeen } from "../core/clock";
 import { type Child, each, h, when } from "../core/dom";
-import { submits } from "../core/form";
 import type { Schemas } from "../core/interface";
 import { type Resource, resource } from "../core/resource";
 import { type Readable, signal } from "../core/signal";
 import { who } from "./day/history";
 import { keepTyped } from "./draft";
-import { attempt, button, dialog, fetched, field, input } from "./parts";
+import { attempt, button, dialog, fetched, field, input, submitsOnce } from "./parts";
 import { type Branch, mayBook } from "./session";
 import { localText, t } from "./text";
 
@@ -92,7 +91,7 @@ export function noteForm(path: string, refresh: () => Promise<void>): Child {
   };
   return h(
     "form",
-    { class: "inline", onsubmit: submits(add) },
+    { class: "inline", onsubmit: submitsOnce(add) },
     notice,
     field(t("guestNoteNew"), input(text, { maxlength: 1000, required: true })),
     button(t("guestNoteAdd"), () => {}, { type: "submit" }),

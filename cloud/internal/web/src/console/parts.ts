@@ -2,6 +2,7 @@
 
 import { ApiError, NetworkError } from "../core/api";
 import { append, type Child, h, match } from "../core/dom";
+import { submits } from "../core/form";
 import { english } from "../core/language";
 import type { Resource } from "../core/resource";
 import { effect, type Readable, type Signal, scope, signal, untracked } from "../core/signal";
@@ -303,6 +304,22 @@ export function attempt(): {
     },
     view: () => h("div", { class: "problem", role: "alert" }, () => problem()),
   };
+}
+
+/** Handles the submit event of a form: until the promise of send has settled, it ignores further ones, as of a key that is held down. */
+export function submitsOnce(send: () => Promise<unknown>): (event: Event) => void {
+  let busy = false;
+  return submits(
+    async () => {
+      busy = true;
+      try {
+        await send();
+      } finally {
+        busy = false;
+      }
+    },
+    () => busy,
+  );
 }
 
 const toasts = h("div", { class: "toasts", role: "status", "aria-live": "polite" });

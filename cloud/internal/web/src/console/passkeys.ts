@@ -2,12 +2,11 @@
 
 import { ApiError, api } from "../core/api";
 import { type Child, h, match, when } from "../core/dom";
-import { submits } from "../core/form";
 import type { Schemas } from "../core/interface";
 import { makePasskey, type PasskeyOptions, passkeysWork, usePasskey } from "../core/passkey";
 import { type Signal, signal } from "../core/signal";
 import { keepTyped } from "./draft";
-import { attempt, button, dialog, field, input, section, table, toast } from "./parts";
+import { attempt, button, dialog, field, input, section, submitsOnce, table, toast } from "./parts";
 import { localText, t } from "./text";
 
 type Passkey = Schemas["AdminPasskey"];
@@ -123,7 +122,7 @@ function add(refresh: () => Promise<void>): HTMLElement {
     "form",
     {
       class: "form",
-      onsubmit: submits(submit),
+      onsubmit: submitsOnce(submit),
     },
     notice,
     field(t("passkeyName"), input(name, { maxlength: 50, required: true })),
@@ -150,7 +149,7 @@ function remove(passkey: Passkey, refresh: () => Promise<void>): void {
       "form",
       {
         class: "form",
-        onsubmit: submits(submit),
+        onsubmit: submitsOnce(submit),
       },
       h("p", null, passkey.name),
       given.view(),

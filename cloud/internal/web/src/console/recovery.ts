@@ -2,9 +2,8 @@
 
 import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
-import { submits } from "../core/form";
 import type { Schemas } from "../core/interface";
-import { attempt, button, copy, dialog, section } from "./parts";
+import { attempt, button, copy, dialog, section, submitsOnce } from "./parts";
 import { proof } from "./passkeys";
 import { t } from "./text";
 
@@ -24,7 +23,7 @@ export function recoveryCodes(): Child {
     h("p", { class: "hint" }, t("recoveryText")),
     h(
       "form",
-      { class: "form", onsubmit: submits(submit) },
+      { class: "form", onsubmit: submitsOnce(submit) },
       given.view(),
       view(),
       h(
