@@ -1,8 +1,10 @@
 // Tests of the console's screens, run in a real browser. The page answers their requests itself.
 
 import { dateOf, inZone } from "../src/booking/time";
+import { accountScreen } from "../src/console/account";
 import { closuresScreen } from "../src/console/closures";
 import { deskScreen } from "../src/console/desk";
+import { openDoor } from "../src/console/door";
 import { doorsScreen } from "../src/console/doors";
 import { frame } from "../src/console/frame";
 import { guestScreen } from "../src/console/guest";
@@ -10,6 +12,7 @@ import { handoverButton, noteForm } from "../src/console/handover";
 import { moneyScreen } from "../src/console/money";
 import { overviewScreen } from "../src/console/overview";
 import { pages } from "../src/console/pages";
+import { dialog } from "../src/console/parts";
 import { roomsScreen } from "../src/console/rooms";
 import { openSearch } from "../src/console/search";
 import { type Branch, branches, me, type Role } from "../src/console/session";
@@ -19,6 +22,7 @@ import { noteServerTime } from "../src/core/clock";
 import { type Child, h, mount } from "../src/core/dom";
 import type { Schemas } from "../src/core/interface";
 import { route } from "../src/core/router";
+import { signal } from "../src/core/signal";
 import { tabStore } from "../src/core/storage";
 import { equal, report, test } from "./check";
 
@@ -205,7 +209,7 @@ test("the reservations that a closure has met are shown after it, those since th
   });
 });
 
-const enabled = true;
+let enabled = true;
 
 const dayOf = (date: string) => ({
   date,
@@ -294,6 +298,111 @@ test("figures and notes that no event announces are read again, with a connectio
       await until(`${line}: another reading`, () => times() > before);
     });
   }
+});
+
+test("the focus stays at a room's switch that was pressed", async () => {
+  enabled = true;
+  enter("manager", [gangnam], {
+    "GET /v2/admin/branches/gangnam/timeline": timeline,
+    "PATCH /admin/machines/gangnam/3": ({ body }) => {
+      enabled = body.enabled as boolean;
+      return null;
+    },
+  });
+  await showing(
+    () => roomsScreen(gangnam),
+    async (main) => {
+      const knob = () => main.querySelector<HTMLElement>("[role=switch]");
+      await until("the room", knob);
+      knob()!.focus();
+      knob()!.click();
+      await until("the room is off", () => knob()?.ariaChecked === "false" && toasts());
+      equal(document.activeElement === knob(), true, "the switch has the focus:");
+    },
+  );
+});
+
+test("the focus stays in the dialog of a door, whatever its result, and moves on to the code of a second step", async () => {
+  let answer: (data: unknown) => void = () => {};
+  enter("front-desk", [gangnam], {
+    "POST /admin/door/v2/unlock/gangnam/front": () => new Promise((done) => (answer = done)),
+    "GET /v2/admin/account": () => ({ totp: false, passkeys: [], passkeysAvailable: false, sessions: [] }),
+    "POST /v2/admin/account/totp": () => ({ secret: "s", url: "u", qr: "1" }),
+  });
+  const streams: EventSource[] = [];
+  const real = window.EventSource;
+  window.EventSource = class extends EventTarget {
+    constructor() {
+      super();
+      streams.push(this as unknown as EventSource);
+    }
+    close(): void {}
+  } as unknown as typeof EventSource;
+  const focus = () => document.activeElement!.closest("button")?.textContent;
+  try {
+    await showing(
+      () => null,
+      async () => {
+        openDoor(gangnam, "front");
+        const press = document.querySelector<HTMLElement>("dialog .primary")!;
+        press.focus();
+        press.click();
+        await until("the request", () => asked.length === 1);
+        equal(focus(), "문 열기", "while the door is asked:");
+        answer(new Refusal(400, "IllegalArguemntError", ""));
+        await until("the refusal", () => document.querySelector("dialog .result.bad"));
+        equal(focus(), "다시 열기", "after a refusal:");
+        press.click();
+        await until("another request", () => asked.length === 2);
+        answer({ requestId: "1" });
+        await until("the stream", () => streams.length);
+        const data = JSON.stringify({ status: "SUCCESS", device: "front", failoverKey: null });
+        streams[0]!.dispatchEvent(new MessageEvent("door-result", { data }));
+        await until("the result", () => document.querySelector("dialog .result.good"));
+        equal(focus(), "닫기", "after the door has opened:");
+      },
+    );
+  } finally {
+    window.EventSource = real;
+  }
+  await showing(accountScreen, async (main) => {
+    await until("the account", () => main.querySelector("form.inline"));
+    const form = main.querySelector<HTMLFormElement>("form.inline")!;
+    const password = form.querySelector("input")!;
+    password.value = "secret";
+    password.dispatchEvent(new Event("input"));
+    password.focus();
+    form.requestSubmit();
+    await until("the secret", () => main.querySelector(".qr"));
+    await turn();
+    equal((document.activeElement as HTMLInputElement).autocomplete, "one-time-code");
+  });
+});
+
+test("a closed dialog returns the focus to the button that has replaced the one that opened it", async () => {
+  const names = signal(["one", "two"]);
+  let opened: { close: () => void } | undefined;
+  const open = () => {
+    opened = dialog("title", () => "text");
+  };
+  const row = (name: string) =>
+    h("tr", null, h("td", null, name, h("button", { "aria-label": name.split(" ")[0]!, onclick: open }, "edit")));
+  await showing(
+    () => h("table", null, () => h("tbody", null, names().map(row))),
+    async (main) => {
+      for (const [name, change] of [
+        ["not replaced", () => {}],
+        ["replaced in the meantime", () => names.set(["one changed", "two"])],
+      ] as const) {
+        main.querySelector("button")!.focus();
+        main.querySelector("button")!.click();
+        change();
+        opened!.close();
+        await until(`${name}: the dialog is closed`, () => !document.querySelector("dialog"));
+        equal(document.activeElement?.ariaLabel, "one", name);
+      }
+    },
+  );
 });
 
 test("the search of the first page finds a branch beyond its first fifty", async () => {

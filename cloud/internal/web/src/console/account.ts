@@ -102,9 +102,18 @@ function passwordForm(): HTMLElement {
 function totpOn(refresh: () => Promise<void>): Child {
   const begun = signal<{ secret: string; url: string; qr: string } | null>(null);
   const [code, password] = [signal(""), signal("")];
+  const codeField = input(code, {
+    inputmode: "numeric",
+    autocomplete: "one-time-code",
+    maxlength: 7,
+    required: true,
+  });
   const { run, view } = attempt();
   const begin = () =>
-    run(async () => begun.set(await api.post("/v2/admin/account/totp", { password: password.peek() })));
+    run(async () => {
+      begun.set(await api.post("/v2/admin/account/totp", { password: password.peek() }));
+      codeField.focus(); // the field of the password has disappeared
+    });
   const confirm = () =>
     run(async () => {
       await api.put("/v2/admin/account/totp", { code: code.peek().replace(/\s/g, "") });
@@ -124,16 +133,7 @@ function totpOn(refresh: () => Promise<void>): Child {
                 class: "inline",
                 onsubmit: submitsOnce(confirm),
               },
-              field(
-                t("secondCode"),
-                input(code, {
-                  inputmode: "numeric",
-                  autocomplete: "one-time-code",
-                  maxlength: 7,
-                  required: true,
-                  autofocus: true,
-                }),
-              ),
+              field(t("secondCode"), codeField),
               button(t("totpConfirm"), () => {}, { kind: "primary", type: "submit" }),
             ),
           ]

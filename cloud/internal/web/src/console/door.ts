@@ -1,7 +1,7 @@
 // Opens a door and shows the result.
 
 import { ApiError, api } from "../core/api";
-import { h, match } from "../core/dom";
+import { h, match, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { onCleanup, signal } from "../core/signal";
 import { button, dialog, explain } from "./parts";
@@ -50,8 +50,15 @@ export function openDoor(branch: Branch, kind: "front" | "room", roomNo?: string
           why: error instanceof ApiError && error.status === 400 ? t("doorRefused") : explain(error),
         };
       }
-      if (!gone) state.set(next);
+      if (gone) return;
+      state.set(next);
+      if (opened()) closing.focus(); // the pressed button has disappeared
     };
+    const opened = () => {
+      const s = state();
+      return s?.is === "ended" && s.outcome.status === "SUCCESS";
+    };
+    const closing = button(t("close"), close, { kind: "plain" });
     return h(
       "div",
       { class: "opendoor" },
@@ -60,17 +67,14 @@ export function openDoor(branch: Branch, kind: "front" | "room", roomNo?: string
         { role: "status", "aria-live": "assertive" },
         match(state, (s) => (s ? told(s) : h("p", null, t("openDoorText", { name })))),
       ),
-      match(state, (s) =>
-        h(
-          "div",
-          { class: "footer" },
-          button(t("close"), close, { kind: "plain" }),
-          s?.is === "ended" && s.outcome.status === "SUCCESS"
-            ? null
-            : button(t(s && s.is !== "asked" ? "openAgain" : "openDo"), press, {
-                kind: "primary",
-                disabled: () => s?.is === "asked",
-              }),
+      h(
+        "div",
+        { class: "footer" },
+        closing,
+        when(
+          () => !opened(),
+          () =>
+            button(() => t(state() && state()!.is !== "asked" ? "openAgain" : "openDo"), press, { kind: "primary" }),
         ),
       ),
     );

@@ -397,11 +397,14 @@ export function dialog(
       ]),
     true,
   );
+  const opener = document.activeElement;
   element.addEventListener("close", () => {
     if (element.contains(toasts)) topmost().append(toasts);
     dispose();
     element.remove();
     onclose?.();
+    // The browser returns the focus to the opener, unless a table with new data has replaced it.
+    if (opener && !opener.isConnected && document.activeElement === document.body) successor(opener)?.focus();
   });
   element.addEventListener("click", (e) => {
     if (e.target === element && kind === "drawer") close();
@@ -412,6 +415,13 @@ export function dialog(
     () => element.querySelector<HTMLElement>("[autofocus]") ?? element.querySelector<HTMLElement>("h2"),
   )?.focus();
   return { close };
+}
+
+/** The only control that has the kind and the name of another one, which is no longer in the page. */
+function successor(control: Element): HTMLElement | undefined {
+  const name = (e: Element) => e.getAttribute("aria-label") ?? e.textContent;
+  const same = [...document.querySelectorAll<HTMLElement>(control.localName)].filter((e) => name(e) === name(control));
+  return same.length === 1 ? same[0] : undefined;
 }
 
 /** Asks before an action that is hard to take back. */

@@ -34,6 +34,13 @@ export function roomsScreen(branch: Branch): Child {
   watch(branch.branch, today, (event) => {
     if (!event || event.kind === "slot") refresh();
   });
+  /** Reads the rooms again. The row of a switch has other texts then, so the focus would be lost with it. */
+  const reread = async ({ roomNo }: Room) => {
+    await source.refresh();
+    const name = t("roomSwitch", { n: roomNo });
+    const switches = [...document.querySelectorAll<HTMLElement>("[role=switch]")];
+    if (document.activeElement === document.body) switches.find((e) => e.getAttribute("aria-label") === name)?.focus();
+  };
   const flip = async (room: Room, enabled: boolean) => {
     try {
       await api.patch(`/admin/machines/${branch.branch}/${room.roomNo}`, { enabled });
@@ -47,13 +54,13 @@ export function roomsScreen(branch: Branch): Child {
           run: () => flip(room, enabled),
         });
       else toast(explain(error), "bad");
-      await source.refresh();
+      await reread(room);
       return;
     }
-    await source.refresh(); // before the message: the next press on the switch takes the change back
+    await reread(room); // before the message: the next press on the switch takes the change back
     toastWithUndo(t(enabled ? "roomSwitchedOn" : "roomSwitchedOff", { n: room.roomNo }), async () => {
       await api.patch(`/admin/machines/${branch.branch}/${room.roomNo}`, { enabled: !enabled });
-      await source.refresh();
+      await reread(room);
     });
   };
   return [
