@@ -2,6 +2,7 @@
 
 import { dateOf, inZone } from "../src/booking/time";
 import { accountScreen } from "../src/console/account";
+import { cleaningScreen } from "../src/console/cleaning";
 import { closuresScreen } from "../src/console/closures";
 import { deskScreen } from "../src/console/desk";
 import { openDoor } from "../src/console/door";
@@ -479,6 +480,35 @@ test("a note is added once, although Enter is held down on a slow network", asyn
       await until("another note", () => asked.length === 2);
     },
   );
+});
+
+test("the photo of a cleaner survives a new reservation, and one that no browser reads is sent", async () => {
+  const room = { branch: "gangnam", roomNo: "2", machine: "침대", endedAt: new Date().toISOString() };
+  let nextArrival: string | null = null;
+  let sent = "";
+  enter("cleaner", [gangnam], {
+    "GET /v2/admin/cleaning": () => ({ rooms: [{ ...room, nextArrival }] }),
+    "POST /v2/admin/cleaning/gangnam/2/done": ({ body }) => {
+      sent = String(body.data);
+      return new Refusal(400, "IllegalArguemntError", "사진을 읽을 수 없습니다.");
+    },
+  });
+  await showing(cleaningScreen, async (main) => {
+    await until("the room", () => main.querySelector("input[type=file]"));
+    const chosen = new DataTransfer();
+    chosen.items.add(new File(["no picture"], "room.heic"));
+    const box = main.querySelector<HTMLInputElement>("input[type=file]")!;
+    box.files = chosen.files;
+    box.dispatchEvent(new Event("change"));
+    equal(main.textContent.includes("사진을 골랐어요"), true);
+    nextArrival = new Date(Date.now() + 7_200_000).toISOString();
+    returnToTab();
+    await until("the next arrival", () => main.textContent.includes("다음 손님"));
+    equal(main.textContent.includes("사진을 골랐어요"), true, "after a new reservation, the photo is chosen:");
+    named("2번 룸 청소 완료").click();
+    await until("the refusal", () => main.querySelector(".problem")?.textContent);
+    equal([atob(sent), main.querySelector(".problem")!.textContent], ["no picture", "사진을 읽을 수 없습니다."]);
+  });
 });
 
 test("lists that the service cuts say so", async () => {

@@ -5,11 +5,12 @@ import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, each, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
-import { computed, signal } from "../core/signal";
+import { computed, type Readable, signal } from "../core/signal";
 import { branchTitle } from "./alerts";
 import { attempt, button, fetched, heading, toast } from "./parts";
 import { branches } from "./session";
 import { ago, localText, t } from "./text";
+import { uploadOf } from "./upload";
 
 type Room = Schemas["RoomToClean"];
 
@@ -32,8 +33,8 @@ export function cleaningScreen(): Child {
             { class: "alerts", "aria-label": t("navCleaning") },
             each(
               rooms,
-              (r) => `${r.branch} ${r.roomNo} ${r.endedAt} ${r.nextArrival}`,
-              (r) => task(r.peek(), () => void source.refresh()),
+              (r) => `${r.branch} ${r.roomNo} ${r.endedAt}`,
+              (r) => task(r, () => void source.refresh()),
             ),
           ),
         () => h("p", { class: "nothing" }, t("cleaningNone")),
@@ -42,7 +43,9 @@ export function cleaningScreen(): Child {
   ];
 }
 
-function task(room: Room, changed: () => void): HTMLElement {
+/** A room with its actions. A photo that was chosen stays while the next arrival changes. */
+function task(latest: Readable<Room>, changed: () => void): HTMLElement {
+  const room = latest.peek();
   const { run, view } = attempt();
   const name = t("roomNo", { n: room.roomNo });
   const path = `/v2/admin/cleaning/${room.branch}/${room.roomNo}`;
@@ -55,7 +58,7 @@ function task(room: Room, changed: () => void): HTMLElement {
   const done = async () => {
     const file = photo.peek();
     const ended = () =>
-      file ? shrink(file).then((data) => api.post(`${path}/done`, { data })) : api.post(`${path}/done`);
+      file ? uploadOf(file, longestSide).then((data) => api.post(`${path}/done`, { data })) : api.post(`${path}/done`);
     if (await run(ended)) changed();
   };
   const time = ticking();
@@ -73,7 +76,10 @@ function task(room: Room, changed: () => void): HTMLElement {
       "p",
       { class: "since" },
       () => t("cleaningSince", { when: ago(Math.max(time(), now()) - Date.parse(room.endedAt)) }),
-      room.nextArrival ? ` · ${t("nextGuest", { when: localText(room.nextArrival, room.branch) })}` : null,
+      () => {
+        const { branch, nextArrival } = latest();
+        return nextArrival ? ` · ${t("nextGuest", { when: localText(nextArrival, branch) })}` : null;
+      },
     ),
     h(
       "p",
@@ -105,13 +111,3 @@ function task(room: Room, changed: () => void): HTMLElement {
 
 /** The longer side of an uploaded photo in pixels: enough to see whether a room is clean, also on a poor network. */
 const longestSide = 1280;
-
-/** A smaller JPEG of a photo, in base64. */
-async function shrink(file: File): Promise<string> {
-  const photo = await createImageBitmap(file);
-  const scale = Math.min(1, longestSide / Math.max(photo.width, photo.height));
-  const canvas = h("canvas", { width: Math.round(photo.width * scale), height: Math.round(photo.height * scale) });
-  canvas.getContext("2d")!.drawImage(photo, 0, 0, canvas.width, canvas.height);
-  photo.close();
-  return canvas.toDataURL("image/jpeg", 0.8).replace(/^[^,]*,/, "");
-}

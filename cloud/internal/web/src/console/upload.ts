@@ -3,8 +3,8 @@
 import { h } from "../core/dom";
 import type { Signal } from "../core/signal";
 
-/** Longer side of an upload in pixels, somewhat more than the service keeps. */
-const longSide = 2400;
+/** Longer side of an upload in pixels, somewhat more than the service keeps of photos for guests. */
+const longestSide = 2400;
 
 /** An input for a photo file. Its value is emptied by its user after the upload. */
 export function photoInput(file: Signal<File | null>): HTMLInputElement {
@@ -17,11 +17,11 @@ export function photoInput(file: Signal<File | null>): HTMLInputElement {
 }
 
 /** The photo in base64. A large one is made smaller first, so that it also passes a slow network. */
-export async function uploadOf(file: File): Promise<string> {
-  return base64(await shrunk(file).catch(() => file)); // the service rejects a file that no browser reads
+export async function uploadOf(file: File, longSide = longestSide): Promise<string> {
+  return base64(await shrunk(file, longSide).catch(() => file)); // the service rejects a file that no browser reads
 }
 
-async function shrunk(file: File): Promise<Blob> {
+async function shrunk(file: File, longSide: number): Promise<Blob> {
   const photo = await createImageBitmap(file); // turned as its EXIF asks
   const scale = longSide / Math.max(photo.width, photo.height);
   if (scale >= 1) return file;
