@@ -4,6 +4,7 @@ import { dateOf, inZone } from "../src/booking/time";
 import { accountScreen } from "../src/console/account";
 import { cleaningScreen } from "../src/console/cleaning";
 import { closuresScreen } from "../src/console/closures";
+import { ownContacts } from "../src/console/contacts";
 import { deskScreen } from "../src/console/desk";
 import { openDoor } from "../src/console/door";
 import { doorsScreen } from "../src/console/doors";
@@ -508,6 +509,35 @@ test("the photo of a cleaner survives a new reservation, and one that no browser
     named("2번 룸 청소 완료").click();
     await until("the refusal", () => main.querySelector(".problem")?.textContent);
     equal([atob(sent), main.querySelector(".problem")!.textContent], ["no picture", "사진을 읽을 수 없습니다."]);
+  });
+});
+
+test("hours of a contact with one end are not saved as all day", async () => {
+  const contact = {
+    name: "김당직",
+    channel: "sms",
+    to: "01011112222",
+    kinds: [],
+    hours: null,
+    escalateAfterMinutes: 0,
+  };
+  let saved: Schemas["AlertContact"][] = [];
+  enter("hq", [gangnam], {
+    "GET /v2/admin/alert-contacts": () => ({ alertContacts: [contact] }),
+    "PUT /v2/admin/alert-contacts": ({ body }) => {
+      saved = body.alertContacts as typeof saved;
+      return new Refusal(400, "IllegalArguemntError", "시간");
+    },
+  });
+  await showing(ownContacts, async (main) => {
+    await until("the contact", () => main.querySelector("fieldset"));
+    const [from] = main.querySelectorAll<HTMLInputElement>("input[type=time]");
+    from!.value = "22:00";
+    from!.dispatchEvent(new Event("input"));
+    const save = [...main.querySelectorAll("button")].find((b) => b.classList.contains("primary"))!;
+    save.click();
+    await until("the request", () => saved.length);
+    equal(saved[0]!.hours, { from: "22:00", to: "" });
   });
 });
 

@@ -73,7 +73,7 @@ const contactOf = ({ name, channel, to, from, until, wait, kinds }: Typed): Cont
   channel: channel as Channel,
   to: to.trim(),
   kinds: kinds as Contact["kinds"],
-  hours: from && until ? { from, to: until } : null,
+  hours: from || until ? { from, to: until } : null,
   escalateAfterMinutes: Number(wait) || 0,
 });
 
