@@ -5,6 +5,7 @@ import { accountScreen } from "../src/console/account";
 import { cleaningScreen } from "../src/console/cleaning";
 import { closuresScreen } from "../src/console/closures";
 import { ownContacts } from "../src/console/contacts";
+import { type Entry, history } from "../src/console/day/history";
 import { deskScreen } from "../src/console/desk";
 import { openDoor } from "../src/console/door";
 import { doorsScreen } from "../src/console/doors";
@@ -539,6 +540,31 @@ test("hours of a contact with one end are not saved as all day", async () => {
     await until("the request", () => saved.length);
     equal(saved[0]!.hours, { from: "22:00", to: "" });
   });
+});
+
+test("the history names the date of what was not today, and of a move to another day", () => {
+  const zone = "Asia/Seoul";
+  const now = inZone(zone);
+  const at = (ms: number) => new Date(Date.now() + ms).toISOString();
+  const entry = (kind: string, when: string, detail: object) =>
+    ({ kind, at: when, by: null, detail }) as unknown as Entry;
+  const hour = 3_600_000;
+  const sinceMidnight = (now % 1440) * 60_000;
+  const moved = (toStart: string, toEnd: string) =>
+    entry("move", at(0), {
+      ...{ fromRoom: 1, fromStart: "2027-01-04T01:00:00Z", fromEnd: "2027-01-04T02:00:00Z", toRoom: 2, toStart, toEnd },
+      reason: null,
+    });
+  const times = (entries: Entry[]) =>
+    [...history(gangnam, entries, null).querySelectorAll("time")].map((e) => e.textContent);
+  const [yesterday] = times([entry("canceled", at(-sinceMidnight - hour), {})]);
+  equal(/^\d\d:\d\d:\d\d$/.test(yesterday!), false, `an entry of an hour before midnight: ${yesterday}`);
+  const [today] = times([entry("canceled", at(-1), {})]);
+  equal(/^\d\d:\d\d:\d\d$/.test(today!), true, `an entry of now: ${today}`);
+  const text = (e: Entry) => history(gangnam, [e], null).querySelector("p")!.textContent!;
+  equal(text(moved("2027-01-04T03:00:00Z", "2027-01-04T04:00:00Z")).includes("10:00–11:00 → 2번 룸 12:00–13:00"), true);
+  const other = text(moved("2027-01-06T01:00:00Z", "2027-01-06T02:00:00Z"));
+  equal([other.includes("1월 4일"), other.includes("1월 6일")], [true, true], other);
 });
 
 test("lists that the service cuts say so", async () => {

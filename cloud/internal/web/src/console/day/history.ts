@@ -1,12 +1,12 @@
 // The history of a reservation, latest entry first.
 
-import { clockOf, inZone } from "../../booking/time";
+import { clockOf, dateOf, inZone } from "../../booking/time";
 import { type Child, h } from "../../core/dom";
 import type { Schemas } from "../../core/interface";
 import { channelText, messageText, openMessage } from "../message";
 import { button } from "../parts";
 import type { Branch } from "../session";
-import { dateText, methodText, type TextKey, t, won } from "../text";
+import { dateText, methodText, type TextKey, t, timesText, won } from "../text";
 
 export type Entry = Schemas["HistoryEntry"];
 
@@ -14,7 +14,7 @@ export type Entry = Schemas["HistoryEntry"];
 const looks = new Set(["reservation.view", "reservation.search"]);
 
 export function history(branch: Branch, entries: Entry[], refresh: (() => void) | null): HTMLElement {
-  const now = inZone(branch.timeZone);
+  const today = dateOf(inZone(branch.timeZone));
   return h(
     "ol",
     { class: "history" },
@@ -27,7 +27,7 @@ export function history(branch: Branch, entries: Entry[], refresh: (() => void) 
         return h(
           "li",
           { class: e.kind },
-          h("time", { datetime: e.at }, at - now < -24 * 60 ? `${dateText(at)} ` : "", `${clockOf(at)}:${seconds}`),
+          h("time", { datetime: e.at }, dateOf(at) === today ? "" : `${dateText(at)} `, `${clockOf(at)}:${seconds}`),
           h("p", null, h("b", null, title(e)), rest(branch, e), e.by ? h("small", null, ` ${who(e.by)}`) : null),
           e.kind === "message" && e.detail.id
             ? button(t("preview"), () => openMessage(branch, String(e.detail.id), refresh), { kind: "plain" })
@@ -69,7 +69,14 @@ function known(key: string, otherwise: string): string {
 }
 
 function rest(branch: Branch, { kind, detail: d }: Entry): Child {
-  const clock = (text: unknown) => clockOf(inZone(branch.timeZone, Date.parse(String(text))));
+  const at = (text: unknown) => inZone(branch.timeZone, Date.parse(String(text)));
+  const otherDay = () => dateOf(at(d.fromStart)) !== dateOf(at(d.toStart));
+  const stay = (room: unknown, start: unknown, end: unknown) =>
+    [
+      t("roomNo", { n: String(room) }),
+      ...(otherDay() ? [dateText(at(start))] : []),
+      timesText(at(start), at(end)),
+    ].join(" ");
   const part = (...texts: (string | null | false)[]) =>
     texts
       .filter(Boolean)
@@ -102,7 +109,7 @@ function rest(branch: Branch, { kind, detail: d }: Entry): Child {
       return part(d.reason ? known(`cancelReason_${String(d.reason)}`, String(d.reason)) : null);
     case "move":
       return part(
-        `${t("roomNo", { n: String(d.fromRoom) })} ${clock(d.fromStart)}–${clock(d.fromEnd)} → ${t("roomNo", { n: String(d.toRoom) })} ${clock(d.toStart)}–${clock(d.toEnd)}`,
+        `${stay(d.fromRoom, d.fromStart, d.fromEnd)} → ${stay(d.toRoom, d.toStart, d.toEnd)}`,
         d.reason as string | null,
       );
     default:
