@@ -18,9 +18,10 @@ import { pages } from "../src/console/pages";
 import { dialog } from "../src/console/parts";
 import { roomsScreen } from "../src/console/rooms";
 import { openSearch } from "../src/console/search";
-import { type Branch, branches, me, type Role } from "../src/console/session";
+import { type Branch, branches, identify, me, noticeEnd, type Role } from "../src/console/session";
 import { speakIn } from "../src/console/text";
 import { weekScreen } from "../src/console/week";
+import { api, hearRefusals } from "../src/core/api";
 import { noteServerTime } from "../src/core/clock";
 import { type Child, h, mount } from "../src/core/dom";
 import type { Schemas } from "../src/core/interface";
@@ -565,6 +566,52 @@ test("the history names the date of what was not today, and of a move to another
   equal(text(moved("2027-01-04T03:00:00Z", "2027-01-04T04:00:00Z")).includes("10:00–11:00 → 2번 룸 12:00–13:00"), true);
   const other = text(moved("2027-01-06T01:00:00Z", "2027-01-06T02:00:00Z"));
   equal([other.includes("1월 4일"), other.includes("1월 6일")], [true, true], other);
+});
+
+test("a draft is not shown to another administrator who logs in after the session has ended", async () => {
+  enter("hq", [gangnam], {});
+  let id = "gangnam-desk";
+  answers = {
+    "GET /v2/me": () => ({ loginType: "admin", adminLoginId: id, role: "front-desk", branchList: ["gangnam"] }),
+    "GET /v2/branches": () => ({ branches: [gangnam] }),
+  };
+  const key = "console-draft-register-gangnam";
+  await identify();
+  tabStore.set(key, '{"name":"최지우"}');
+  await identify();
+  equal(tabStore.get(key), '{"name":"최지우"}', "the same administrator:");
+  id = "night-shift";
+  await identify();
+  equal(tabStore.get(key), null, "another one:");
+});
+
+test("a refusal shows the screen again if the administrator has other rights now", async () => {
+  enter("manager", [gangnam], {
+    "POST /v2/admin/closures": () => new Refusal(403, "AuthorizationError", "권한이 없습니다."),
+    "GET /v2/me": () => ({ loginType: "admin", adminLoginId: "manager", role: "viewer", branchList: ["gangnam"] }),
+    "GET /v2/branches": () => ({ branches: [gangnam] }),
+  });
+  const main = document.body.appendChild(h("main", null));
+  const end = route(
+    main,
+    [{ path: location.pathname, view: () => h("b", null, me.peek()!.role) }],
+    () => null,
+    (view) => view(),
+    () => "failed",
+  );
+  noticeEnd();
+  try {
+    equal(main.textContent, "manager");
+    await api.post("/v2/admin/closures").catch(() => {});
+    await until("the rights", () => main.textContent === "viewer");
+    asked = [];
+    await api.post("/v2/admin/closures").catch(() => {});
+    await until("a further look", () => asked.includes("GET /v2/branches"));
+  } finally {
+    hearRefusals(() => {});
+    end();
+    main.remove();
+  }
 });
 
 test("lists that the service cuts say so", async () => {

@@ -3,7 +3,7 @@
 import { ApiError, api, hearRefusals } from "../core/api";
 import type { Schemas } from "../core/interface";
 import { english } from "../core/language";
-import { go } from "../core/router";
+import { again, go } from "../core/router";
 import { computed, signal } from "../core/signal";
 import { localStore, tabStore } from "../core/storage";
 
@@ -65,6 +65,7 @@ export async function identify(): Promise<void> {
       me.set(null);
       return;
     }
+    own(who.adminLoginId);
     branches.set(list.branches.filter((b) => who.branchList?.includes(b.branch)));
     me.set({ adminLoginId: who.adminLoginId, role: who.role, branchList: who.branchList ?? [] });
   } catch (error) {
@@ -73,19 +74,33 @@ export async function identify(): Promise<void> {
   }
 }
 
+const ownerKey = "console-owner";
+
+/** Drafts may name guests: those of another administrator, whose session has ended in this tab, are deleted. */
+function own(id: string): void {
+  const owner = tabStore.get(ownerKey);
+  if (owner && owner !== id) tabStore.clear();
+  tabStore.set(ownerKey, id);
+}
+
 /** The login, from which the administrator returns to the current address with its query. */
 export const loginAddress = (query = ""): string =>
   `/console/login?${query}next=${encodeURIComponent(location.pathname + location.search)}`;
 
-/** If the session ends while a screen is open, leads to the login and from there back to the screen. */
+/**
+ * If the session ends while a screen is open, leads to the login and from there back to the screen. If its rights have changed, or
+ * another administrator has logged in in another tab, shows the screen again as it is for these rights.
+ */
 export function noticeEnd(): void {
   let asking = false;
   hearRefusals((refusal) => {
-    if (refusal.status !== 401 || !me.peek() || asking) return;
+    const before = me.peek();
+    if (![401, 403].includes(refusal.status) || !before || asking) return;
     asking = true;
     void identify()
       .then(() => {
         if (me.peek() === null) go(loginAddress("ended=1&"), { replace: true });
+        else if (JSON.stringify(me.peek()) !== JSON.stringify(before)) again();
       })
       .catch(() => {}) // unknown: the next rejected request checks again
       .finally(() => (asking = false));
