@@ -16,6 +16,7 @@ import { moneyScreen } from "../src/console/money";
 import { overviewScreen } from "../src/console/overview";
 import { pages } from "../src/console/pages";
 import { dialog } from "../src/console/parts";
+import { peopleScreen } from "../src/console/people";
 import { roomsScreen } from "../src/console/rooms";
 import { openSearch } from "../src/console/search";
 import { type Branch, branches, identify, me, noticeEnd, type Role } from "../src/console/session";
@@ -727,6 +728,22 @@ test("the payments stay where they are while no money moves", async () => {
       );
     },
   );
+});
+
+test("the branches of an administrator are found among many", async () => {
+  const list = Array.from({ length: 300 }, (_, i) => branchOf(`b${i + 1}`, `지점${i + 1}`));
+  enter("hq", list, { "GET /v2/admin/administrators": () => ({ administrators: [] }) });
+  await showing(peopleScreen, async () => {
+    named("관리자 추가").click();
+    const boxes = () => document.querySelectorAll("dialog input[type=checkbox]").length;
+    equal(boxes(), 300);
+    const filter = document.querySelector<HTMLInputElement>("dialog input[type=search]")!;
+    filter.value = "지점29";
+    filter.dispatchEvent(new Event("input"));
+    equal(boxes(), 11);
+    named("모두 선택").click();
+    equal(document.querySelectorAll("dialog input[type=checkbox]:checked").length, 11);
+  });
 });
 
 void speakIn("ko").then(report);

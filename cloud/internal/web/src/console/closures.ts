@@ -1,16 +1,17 @@
 // Closes several branches by one rule. The reservations in the way are shown first, and none of them is cancelled.
 
 import { ApiError, api } from "../core/api";
-import { type Child, each, h, match, when } from "../core/dom";
+import { type Child, h, match, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { computed, effect, type Signal, signal, untracked } from "../core/signal";
 import { branchTitle } from "./alerts";
+import { branchChoices } from "./branches";
 import { keepTyped } from "./draft";
 import { link } from "./link";
 import { FieldError } from "./numbers";
 import { attempt, button, explain, field, heading, input, section, segmented, select, toastWithUndo } from "./parts";
 import { conflictTable } from "./rooms";
-import { branches, branchName } from "./session";
+import { branches } from "./session";
 import { t, weekdayText } from "./text";
 
 type Request = Schemas["ClosureRequest"];
@@ -114,7 +115,7 @@ export function closuresScreen(): Child {
     heading(t("navClosures")),
     h("p", { class: "lead" }, t("closuresLead")),
     notice,
-    section(t("closuresBranches"), branchPart(chosen)),
+    section(t("closuresBranches"), branchChoices(chosen)),
     section(t("closuresRule"), rulePart(draft), field(t("reason"), input(reason, { maxlength: maxReason }))),
     view(),
     match(left, (codes) => (codes.length ? leftPart(codes) : null)),
@@ -178,50 +179,6 @@ const leftPart = (codes: readonly string[]): HTMLElement =>
       codes.map((code) => h("li", null, link(`/console/${code}/settings`, branchTitle(code)))),
     ),
   );
-
-/** The choice of branches: those that fit the filter, or all of them with one press. */
-function branchPart(chosen: Signal<string[]>): Child {
-  const wanted = signal("");
-  const shown = computed(() => {
-    const text = wanted().trim().toLowerCase();
-    return branches().filter((b) => `${b.branch} ${branchName(b)}`.toLowerCase().includes(text));
-  });
-  const has = (code: string) => chosen().includes(code);
-  const flip = (code: string) => {
-    const list = chosen.peek();
-    chosen.set(list.includes(code) ? list.filter((c) => c !== code) : [...list, code]);
-  };
-  const all = () => chosen.set([...new Set([...chosen.peek(), ...shown.peek().map((b) => b.branch)])]);
-  return [
-    h(
-      "div",
-      { class: "row" },
-      input(wanted, { type: "search", placeholder: t("findBranch"), "aria-label": t("findBranch") }),
-      button(t("chooseAll"), all, { kind: "plain" }),
-      button(t("chooseNone"), () => chosen.set([]), { kind: "plain" }),
-      h("span", { class: "hint chosen", role: "status" }, () => t("chosenBranches", { n: chosen().length })),
-    ),
-    h(
-      "div",
-      { class: "choices" },
-      each(
-        shown,
-        (b) => b.branch,
-        (b) =>
-          h(
-            "label",
-            { class: "check" },
-            h("input", {
-              type: "checkbox",
-              checked: () => has(b().branch),
-              onchange: () => flip(b.peek().branch),
-            }),
-            () => branchName(b()),
-          ),
-      ),
-    ),
-  ];
-}
 
 function rulePart(d: Draft): Child {
   const is = (kind: string) => () => d.kind() === kind;

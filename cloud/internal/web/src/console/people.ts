@@ -5,6 +5,7 @@ import { type Child, h, when } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
+import { branchChoices } from "./branches";
 import { edited, keptAttempt, unchangedSince } from "./draft";
 import {
   attempt,
@@ -23,7 +24,7 @@ import {
   table,
   toast,
 } from "./parts";
-import { branches, branchName, me } from "./session";
+import { me } from "./session";
 import { type TextKey, t } from "./text";
 
 type Person = Schemas["Administrator"];
@@ -85,9 +86,9 @@ function openPerson(person: Person | null, refresh: () => Promise<void>): void {
     const id = signal(person?.id ?? "");
     const role = signal<string>(person?.role ?? "manager");
     const password = signal(person ? "" : generate());
-    const chosen = signal(new Set(person?.role === "hq" ? [] : person?.branches));
+    const chosen = signal<string[]>(person?.role === "hq" ? [] : (person?.branches ?? []));
     const branchesTyped = Object.assign(() => JSON.stringify([...chosen()].sort()), {
-      set: (text: string) => chosen.set(new Set(JSON.parse(text) as string[])),
+      set: (text: string) => chosen.set(JSON.parse(text) as string[]),
     });
     const { run, view } = keptAttempt(`person-${person?.id ?? "new"}`, {
       id,
@@ -102,7 +103,7 @@ function openPerson(person: Person | null, refresh: () => Promise<void>): void {
         close();
       });
     const path = `/v2/admin/administrators/${person?.id ?? ""}`;
-    const given = () => ({ role: role.peek(), branches: role.peek() === "hq" ? [] : [...chosen.peek()] });
+    const given = () => ({ role: role.peek(), branches: role.peek() === "hq" ? [] : chosen.peek() });
     const save = person
       ? call(async () => {
           unchangedSince(rightsOf(person), rightsOf((await fetchPeople()).find((p) => p.id === person.id)));
@@ -112,12 +113,6 @@ function openPerson(person: Person | null, refresh: () => Promise<void>): void {
           () => api.post("/v2/admin/administrators", { id: id.peek().trim(), password: password.peek(), ...given() }),
           t("saved"),
         );
-    const pick = (code: string, on: boolean) => {
-      const next = new Set(chosen.peek());
-      if (on) next.add(code);
-      else next.delete(code);
-      chosen.set(next);
-    };
     return [
       h(
         "div",
@@ -141,24 +136,7 @@ function openPerson(person: Person | null, refresh: () => Promise<void>): void {
         ),
         when(
           () => role() !== "hq",
-          () =>
-            h(
-              "fieldset",
-              null,
-              h("legend", null, t("branches")),
-              branches().map((b) =>
-                h(
-                  "label",
-                  { class: "check" },
-                  h("input", {
-                    type: "checkbox",
-                    checked: () => chosen().has(b.branch),
-                    onchange: (e: Event) => pick(b.branch, (e.target as HTMLInputElement).checked),
-                  }),
-                  branchName(b),
-                ),
-              ),
-            ),
+          () => h("fieldset", null, h("legend", null, t("branches")), branchChoices(chosen)),
         ),
       ),
       view(),
@@ -166,7 +144,7 @@ function openPerson(person: Person | null, refresh: () => Promise<void>): void {
         "div",
         { class: "footer" },
         button(t("back"), close, { kind: "plain" }),
-        button(t("save"), save, { kind: "primary", disabled: () => role() !== "hq" && chosen().size === 0 }),
+        button(t("save"), save, { kind: "primary", disabled: () => role() !== "hq" && chosen().length === 0 }),
       ),
       person ? danger(person, path, call) : null,
     ];
