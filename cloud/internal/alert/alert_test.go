@@ -248,6 +248,51 @@ func TestHeldDoorOfAnAbsentAgent(t *testing.T) {
 	}
 }
 
+// TestHeldDoorWithoutItsContact takes a contact away that reads a closed door as open, as staff do with one that is broken: no closing of this door is
+// ever reported again.
+func TestHeldDoorWithoutItsContact(t *testing.T) {
+	t.Parallel()
+	for name, held := range map[string]bool{"after the alert": true, "before the alert": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.pass(10 * time.Second)
+			mark := func() {
+				t.Helper()
+				err := f.db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+					_, err := postgres.MarkHeldDoors(ctx, tx, 2*time.Minute, now)
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			remove := func() {
+				t.Helper()
+				err := f.devices.Announced(t.Context(), []device.Announcement{{Agent: agentOf("gangnam"), Online: true, Status: &protocol.Status{
+					State: protocol.Online, BootID: "boot", StartedAt: start.Add(-time.Hour),
+					Inventory: &protocol.Inventory{Doors: []protocol.Door{{Device: "front_1", Kind: protocol.DoorFront, Exit: true}}}}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.events(protocol.Event{Kind: protocol.EventExitPressed, Device: "front_1"}, protocol.Event{Kind: protocol.EventDoorOpened, Device: "front_1"})
+			if !held {
+				remove()
+			}
+			f.pass(3 * time.Minute)
+			mark()
+			if held {
+				f.pass(10 * time.Second)
+				f.wantOpen("door-held gangnam front_1")
+				remove()
+				f.pass(10 * time.Second)
+			}
+			f.wantOpen()
+		})
+	}
+}
+
 // Each kind appears and ends without help; its beginning and its end are one message each.
 func TestEachKindBeginsAndEnds(t *testing.T) {
 	t.Parallel()

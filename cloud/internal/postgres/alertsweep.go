@@ -71,6 +71,10 @@ func (s AlertSweep) conditions() []condition {
 			where a.kind = 'door-forced' and a.ended_at is null
 			  and exists (select from door_event e where e.branch_id = b.id and e.at > $3 and e.device = a.subject and e.kind = 'forced')`,
 			[]any{after(s.Quiet)}},
+		// A trigger begins and ends it. Without its contact, no closing of the door is reported.
+		{"door-held", `
+			select a.branch, a.subject, a.since, false from alert a join branch b on b.code = a.branch join agent_inventory i on i.branch_id = b.id
+			where a.kind = 'door-held' and a.ended_at is null and ` + hasContact("a.subject"), nil},
 		{"reader-lockout", `
 			select a.branch, a.subject, a.since, false from alert a join branch b on b.code = a.branch, lateral ` + lockOut("$2::timestamptz") + ` l
 			where a.kind = 'reader-lockout' and a.ended_at is null and l.until > $2`, nil},

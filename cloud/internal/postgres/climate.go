@@ -210,6 +210,13 @@ func PutContacts(ctx context.Context, q Querier, contacts []Contact, now time.Ti
 // Settled reports whether the level has lasted long enough.
 func (c Contact) Settled() bool { return c.ForMs >= uint64(settledLevel.Milliseconds()) }
 
+// hasContact is the condition that the agent with inventory i has a contact of a door.
+func hasContact(device string) string {
+	return `exists (
+		select from jsonb_array_elements(coalesce(nullif(i.inventory -> 'doors', 'null'), '[]')) door
+		where door ->> 'device' = ` + device + ` and (door ->> 'contact')::boolean)`
+}
+
 // HeldDoor is a door that has been open for too long.
 type HeldDoor struct {
 	Branch string
@@ -232,7 +239,7 @@ func MarkHeldDoors(ctx context.Context, tx pgx.Tx, after time.Duration, now time
 		), marked as (
 			insert into door_event (branch_id, device, kind, at)
 			select branch_id, device, $4, $1 from last where kind = 'door-opened' and at < $2
-			  and exists (select from agent_inventory i where i.branch_id = last.branch_id and `+reported("$1")+`)
+			  and exists (select from agent_inventory i where i.branch_id = last.branch_id and `+reported("$1")+` and `+hasContact("last.device")+`)
 			returning branch_id, device
 		)
 		select b.code, m.device from marked m join branch b on b.id = m.branch_id order by 1, 2`,
