@@ -24,6 +24,7 @@ type Payment struct {
 	ReceiptURL  string
 
 	SettledOutside int // won that an administrator returned outside the provider
+	Rejected       int // won of them that the bank had rejected, so they are not in the balance
 	Returned       int // won of refunds that keep the stay, requested or done
 	Retained       int // won that the refund policy left with the shop when the guest canceled
 }

@@ -18,7 +18,7 @@ var ErrNoReceipt = errors.New("postgres: no such cash receipt")
 // nothing before a deposit or if it came too late, and no change while a confirmation or cancellation is in progress.
 const receiptDue = `case when r.state in ('CONFIRMING', 'CANCELING') then c.standing
 	when r.method = '가상계좌' and r.paid_at is not null and p.provider_status in ('DONE', 'PARTIAL_CANCELED')
-	then coalesce(p.balance_amount, 0) - p.settled_outside else 0 end`
+	then coalesce(p.balance_amount, 0) + p.rejected - p.settled_outside else 0 end`
 
 const selectReceipt = `
 	select c.reservation_id, c.type, c.number, coalesce(c.masked, ''), c.state, c.sequence, c.attempt, c.amount, c.standing, coalesce(c.receipt_key, ''),

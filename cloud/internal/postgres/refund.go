@@ -178,8 +178,9 @@ func OverdueRefunds(ctx context.Context, q Querier, id booking.ReservationID, no
 	return idsByOrder(rows)
 }
 
-// SettleRefundOutside completes a refund that an administrator settled outside the provider.
-func SettleRefundOutside(ctx context.Context, tx pgx.Tx, id booking.ReservationID, refund int64, won int, how map[string]any) error {
+// SettleRefundOutside completes a refund that an administrator settled outside the provider. rejected are the won of its transfer, which the
+// bank has rejected, or not completed.
+func SettleRefundOutside(ctx context.Context, tx pgx.Tx, id booking.ReservationID, refund int64, won, rejected int, how map[string]any) error {
 	detail, err := json.Marshal(how)
 	if err != nil {
 		return err
@@ -190,7 +191,8 @@ func SettleRefundOutside(ctx context.Context, tx pgx.Tx, id booking.ReservationI
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `update payment set settled_outside = settled_outside + $2, answers = answers + 1 where reservation_id = $1`, id, won)
+	_, err = tx.Exec(ctx, `
+		update payment set settled_outside = settled_outside + $2, rejected = rejected + $3, answers = answers + 1 where reservation_id = $1`, id, won, rejected)
 	return err
 }
 

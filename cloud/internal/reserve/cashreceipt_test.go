@@ -270,3 +270,26 @@ func TestCashReceiptByHandAfterRefund(t *testing.T) {
 	s.awaitReceipt(t, replica, id, money.ReceiptOutside, 0)
 	s.wantReceipts(t, order)
 }
+
+// TestReceiptOfWhatThePolicyKeeps: the bank rejects the refund that the policy leaves to the guest, and an administrator returns it by hand.
+// The cash receipt remains that of the share of the shop.
+func TestReceiptOfWhatThePolicyKeeps(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore":30,"percent":75}]`)
+	b, order, id := s.wishing(t, sandbox.MethodVirtualAccount, personal)
+	replica := s.Replica(t)
+	s.awaitReceipt(t, replica, id, money.ReceiptCompleted, order.Amount)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError, Times: 1})
+	s.cancelStay(t, b, id)
+	s.awaitRefund(t, id, "FAILED")
+	keeps := order.Amount - order.Amount*75/100
+	s.awaitReceipt(t, replica, id, money.ReceiptCompleted, keeps)
+	if _, err := replica.SettleOutside(s.ctx, outside(id, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.count(t, `select count(*) from cash_receipt where reservation_id = $1 and state = 'completed' and check_at is null`, id); n != 1 {
+		t.Error("the cash receipt has another step")
+	}
+	s.wantReceipts(t, order, order.Amount, -order.Amount, keeps)
+}

@@ -142,7 +142,7 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 	if c.Payment.Status == toss.StatusWaitingForDeposit || c.r().PaidAt.IsZero() && f == nil { // an account without a deposit, or no charge
 		return RefundResult{}, ErrNothingToRefund
 	}
-	left := c.Payment.Balance - c.Payment.SettledOutside
+	left := c.Payment.Balance + c.Payment.Rejected - c.Payment.SettledOutside
 	if f != nil && f.AtBank() {
 		left += f.Amount // the guest does not have it yet
 	}
@@ -185,7 +185,7 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 // giveUpAccount ends a reservation whose virtual account the provider does not close: no deposit has arrived. One that still arrives is a late
 // one.
 func (c *change) giveUpAccount(f money.Refund, req OutsideRequest) (RefundResult, error) {
-	if err := postgres.SettleRefundOutside(c.ctx, c.tx, c.r().ID, f.ID, 0, req.evidence()); err != nil {
+	if err := postgres.SettleRefundOutside(c.ctx, c.tx, c.r().ID, f.ID, 0, 0, req.evidence()); err != nil {
 		return RefundResult{}, err
 	}
 	return RefundResult{ID: f.ID}, c.endOutside(0)
@@ -220,7 +220,11 @@ func (c *change) recordOutside(f *money.Refund, won int, req OutsideRequest) (id
 	} else {
 		id = f.ID
 	}
-	err = postgres.SettleRefundOutside(c.ctx, c.tx, c.r().ID, id, won, req.evidence())
+	rejected := 0
+	if f != nil && f.AtBank() {
+		rejected = f.Amount
+	}
+	err = postgres.SettleRefundOutside(c.ctx, c.tx, c.r().ID, id, won, rejected, req.evidence())
 	if err != nil {
 		return 0, fmt.Errorf("settle refund %d outside: %w", id, err)
 	}

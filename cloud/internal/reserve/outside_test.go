@@ -1,7 +1,9 @@
 package reserve_test
 
 import (
+	"encoding/json"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -118,6 +120,14 @@ func TestRefundByHandLeavesWhatThePolicyKeeps(t *testing.T) {
 			s.wantState(t, order.OrderID, "CANCELED")
 			if n := s.count(t, `select retained from payment where reservation_id = $1`, id); n != keeps {
 				t.Errorf("%d won are retained, want %d", n, keeps)
+			}
+			var list []struct{ Refunded int }
+			reply, err := b.Do(s.ctx, http.MethodGet, "/my-reservations", nil)
+			if err == nil {
+				err = json.Unmarshal(reply.Data, &list)
+			}
+			if err != nil || len(list) != 1 || list[0].Refunded != order.Amount-keeps {
+				t.Errorf("the guest's list has %+v (%v), want one payment with %d won refunded", list, err, order.Amount-keeps)
 			}
 			results, err := postgres.Prove(s.ctx, s.DB.Pool, time.Time{})
 			if err != nil {

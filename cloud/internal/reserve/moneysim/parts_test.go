@@ -57,7 +57,7 @@ func (r *row) checkPart(won int, account bool) error {
 func (r *row) left() int {
 	switch p := r.payment; p.Status {
 	case toss.StatusDone, toss.StatusPartialCanceled:
-		return p.Balance - p.SettledOutside
+		return p.Balance + p.Rejected - p.SettledOutside
 	case toss.StatusCanceled:
 		return 0
 	}

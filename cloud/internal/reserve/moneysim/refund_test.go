@@ -275,10 +275,11 @@ func (t *modelService) settleOutside(r *row) (err error) {
 			err = reserve.ErrNothingToRefund
 			return
 		}
-		won := r.payment.Balance - r.payment.SettledOutside
+		won, rejected := r.payment.Balance+r.payment.Rejected-r.payment.SettledOutside, 0
 		if f.AtBank() {
-			won += f.Amount // the bank rejected the transfer, so the provider holds the money again
+			rejected = f.Amount // the bank rejected the transfer, so the provider holds the money again
 		}
+		won += rejected
 		left := won
 		if won -= r.payment.Retained; f.KeepsStay {
 			won = max(won, min(left, f.Amount))
@@ -293,6 +294,7 @@ func (t *modelService) settleOutside(r *row) (err error) {
 		f.Amount = won
 		r.advanceRefund(money.RefundCompleted, "")
 		r.payment.SettledOutside += won
+		r.payment.Rejected += rejected
 		r.payment.Answers++
 		if r.State != booking.Canceled {
 			t.end(r, won, now)
