@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +52,11 @@ func (w *world) check(t *testing.T) {
 		{"a stay of no partner's booking", `
 			select format('%s %s', r.id, r.start_at) from reservation r where r.source = 'PARTNER' and r.state in ('DONE', 'CONFLICT') and r.end_at > $1 and r.extends is null
 			  and not exists (select from partner_booking b where b.reservation_id = r.id and b.status <> 'CANCELLED')`},
+		{"a partner's stay at another time", `
+			select format('%s %s %s to %s, the booking is %s to %s', b.external_id, r.id, r.start_at, coalesce(r.stay_end, r.end_at), b.start_at, b.end_at)
+			from partner_booking b join reservation r on r.id = b.reservation_id join channel_listing l on l.id = b.listing_id
+			where b.status = 'CONFIRMED' and r.state = 'DONE' and (r.start_at, coalesce(r.stay_end, r.end_at), r.room_id) is distinct from (b.start_at, b.end_at, l.room_id)
+			  and not exists (select from reservation_move v where v.reservation_id = r.id and v.moved_by not like 'partner:%') and $1::timestamptz is not null`},
 	} {
 		for _, found := range w.rows(t, wrong.sql, w.clock.Now()) {
 			t.Errorf("seed %d: %s: %s", w.seed, wrong.what, found)
@@ -58,6 +65,7 @@ func (w *world) check(t *testing.T) {
 	w.checkBooks(t)
 	w.checkMessages(t)
 	w.checkPartner(t)
+	w.checkReceipts(t)
 }
 
 // checkBooks checks that our books show what the provider holds of each order.
@@ -68,7 +76,7 @@ func (w *world) checkBooks(t *testing.T) {
 			held[p.OrderID] += p.BalanceAmount
 		}
 	}
-	for _, text := range w.rows(t, `select order_id || ' ' || sum(won) from money_entry group by order_id`) {
+	for _, text := range w.rows(t, `select order_id || ' ' || sum(won) from money_entry where kind <> 'outside' group by order_id`) {
 		order, won, _ := strings.Cut(text, " ")
 		if fmt.Sprint(held[order]) != won {
 			t.Errorf("seed %d: order %s: the provider holds %d won, the books say %s", w.seed, order, held[order], won)
@@ -114,13 +122,82 @@ func (w *world) checkMessages(t *testing.T) {
 	}
 }
 
-// checkPartner checks that the newest event of each booking counts, and that the partner shows the times that are sold here, and no other.
+// checkLinks checks that the links that refunds wait for went to the present phone numbers alone. No verb runs.
+func (w *world) checkLinks(t *testing.T) {
+	mobiles := map[string]string{} // by the hash of the link's token
+	for _, text := range w.rows(t, `
+		select encode(k.token_hash, 'hex') || ' ' || coalesce(r.mobile_key, '-') from refund_link k join refund f on f.id = k.refund_id
+		join reservation r on r.id = f.reservation_id where k.used_at is null and f.state = 'FAILED' and f.account_by is null`) {
+		hash, mobile, _ := strings.Cut(text, " ")
+		mobiles[hash] = mobile
+	}
+	for _, m := range w.box.Messages("") {
+		hash := sha256.Sum256([]byte(path.Base(m.Variables["link"])))
+		if mobile, open := mobiles[hex.EncodeToString(hash[:])]; open && mobile != strings.ReplaceAll(m.To, "-", "") {
+			t.Errorf("seed %d: %s got a refund link that is valid, whose guest has the number %s", w.seed, m.To, mobile)
+		}
+	}
+}
+
+// checkReceipts checks that the valid cash receipts of the provider are those of the cash that the shop keeps. A lost act may have issued
+// others.
+func (w *world) checkReceipts(t *testing.T) {
+	if w.restored() {
+		return
+	}
+	standing, held := map[string]int{}, map[string]int{}
+	for _, r := range w.box.CashReceipts() {
+		won := r.Amount
+		if r.TransactionType == "CANCEL" {
+			won = -won
+		}
+		standing[r.OrderID[:strings.LastIndex(r.OrderID, "-")]] += won
+	}
+	for _, p := range w.box.Payments("") {
+		if p.ApprovedAt != nil && p.VirtualAccount != nil {
+			held[p.OrderID] += p.BalanceAmount
+		}
+	}
+	for _, text := range w.rows(t, `
+		select r.order_id || ' ' || coalesce(p.settled_outside - p.rejected, 0) || ' ' || c.state from cash_receipt c
+		join reservation r on r.id = c.reservation_id left join payment p on p.reservation_id = r.id where r.order_id is not null`) {
+		part := strings.Fields(text)
+		outside, _ := strconv.Atoi(part[1])
+		hash := sha256.Sum256([]byte(part[0]))
+		order := fmt.Sprintf("cash-%x", hash[:16])
+		want := 0
+		if held[part[0]] > 0 {
+			want = held[part[0]] - outside
+		}
+		if standing[order] != want {
+			t.Errorf("seed %d: order %s: a cash receipt of %d won stands (%s), want %d", w.seed, part[0], standing[order], part[2], want)
+		}
+		delete(standing, order)
+	}
+	for order, won := range standing {
+		if won > 0 {
+			t.Errorf("seed %d: cash receipts %s of %d won belong to no reservation", w.seed, order, won)
+		}
+	}
+}
+
+// checkPartner checks that the newest event of each booking counts, with its room and times if it was accepted, and that the partner shows the times that are sold here, and no other.
 // A lost act leaves blocks without a record.
 func (w *world) checkPartner(t *testing.T) {
 	if !w.restored() {
-		stored := w.rows(t, `select external_id || ' ' || seq from partner_booking where partner = 'sandbox'`)
-		for id, seq := range w.partner.newest {
-			if want := fmt.Sprint(id, " ", seq); !slices.Contains(stored, want) {
+		stored := w.rows(t, `
+			select format('%s %s %s %s %s %s ', b.external_id, b.seq, b.status, l.external_id, extract(epoch from b.start_at)::bigint, extract(epoch from b.end_at)::bigint)
+			from partner_booking b join channel_listing l on l.id = b.listing_id where b.partner = 'sandbox'`)
+		for id, newest := range w.partner.newest {
+			want, event := fmt.Sprint(id, " ", newest.Seq, " "), newest.partnerBooking
+			switch {
+			case !newest.accepted: // staff may have settled the conflict
+			case event.Type == "booking.cancelled":
+				want += "CANCELLED "
+			default:
+				want += fmt.Sprint("CONFIRMED ", event.ListingID, " ", event.Start.Unix(), " ", event.End.Unix(), " ")
+			}
+			if !slices.ContainsFunc(stored, func(row string) bool { return strings.HasPrefix(row, want) }) {
 				t.Errorf("seed %d: the newest event is not %s: %v", w.seed, want, stored)
 			}
 		}

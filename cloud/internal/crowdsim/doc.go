@@ -1,5 +1,5 @@
 // Package crowdsim has a crowd of guests, administrators, partners, banks and the payment provider act at random on several replicas of the
-// service, whose clocks are apart, over HTTP. Each of its verbs has a random test of its own elsewhere; this one crosses them: entities of
+// service, whose clocks are apart, over HTTP. Most of its verbs have a random test of their own elsewhere; this one crosses them: entities of
 // branches change during open orders, closures and corrections meet moves and exchanges, callbacks and partners' events arrive twice and
 // in another order, and the database is replaced by a backup, after which the lost reservations are rebuilt.
 //

@@ -89,7 +89,11 @@ func (s *step) pay(g *guest, register bool) {
 	}
 	order := moneytest.Confirm{Amount: held.Amount}
 	if register {
-		if !s.read(s.call(g.browser[0], http.MethodPost, "/payment", map[string]any{"amount": held.Amount, "name": "홍길동", "mobileNum": g.mobile[0]}), &order) {
+		body := map[string]any{"amount": held.Amount, "name": "홍길동", "mobileNum": g.mobile[0]}
+		if s.rng.IntN(2) == 0 {
+			body["cashReceipt"] = cashReceipt
+		}
+		if !s.read(s.call(g.browser[0], http.MethodPost, "/payment", body), &order) {
 			return
 		}
 		if !s.read(s.call(g.browser[0], http.MethodGet, "/v2/hold", nil), &held) {
@@ -98,6 +102,9 @@ func (s *step) pay(g *guest, register bool) {
 	}
 	s.confirm(g, order, held.ClientKey)
 }
+
+// cashReceipt is the cash receipt that a guest wants.
+var cashReceipt = map[string]string{"type": "personal", "number": "01012345678"}
 
 // confirm goes through the payment widget and confirms, sometimes twice.
 func (s *step) confirm(g *guest, order moneytest.Confirm, clientKey string) {

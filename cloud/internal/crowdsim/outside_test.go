@@ -27,7 +27,13 @@ type partnerChannel struct {
 	mu     sync.Mutex
 	seq    int
 	sent   []partnerBooking
-	newest map[string]int // by booking: the newest event that was decided
+	newest map[string]decided // by booking
+}
+
+// decided is the newest event that the service has decided about.
+type decided struct {
+	partnerBooking
+	accepted bool
 }
 
 type partnerBooking struct {
@@ -62,21 +68,23 @@ func (s *step) send(event partnerBooking) {
 	answer, _ := io.ReadAll(response.Body)
 	switch {
 	case response.StatusCode < 500:
-		s.partner.decided(event)
+		s.partner.decide(event, response.StatusCode == http.StatusOK)
 	case response.StatusCode != http.StatusServiceUnavailable || !s.restored(): // no time can be taken during a rebuild
 		s.violation("partner event %s: %s", body, answer)
 	}
 	s.note(fmt.Sprint("partner ", response.StatusCode), s.name, string(body), string(answer))
 }
 
-// decided notes that the service has decided about an event.
-func (p *partnerChannel) decided(event partnerBooking) {
+// decide notes that the service has decided about an event.
+func (p *partnerChannel) decide(event partnerBooking, accepted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.newest == nil {
-		p.newest = map[string]int{}
+		p.newest = map[string]decided{}
 	}
-	p.newest[event.ExternalID] = max(p.newest[event.ExternalID], event.Seq)
+	if event.Seq > p.newest[event.ExternalID].Seq {
+		p.newest[event.ExternalID] = decided{event, accepted}
+	}
 }
 
 // partnerEvent makes, changes or cancels a booking of a partner, whose stay may be in another branch from then on.

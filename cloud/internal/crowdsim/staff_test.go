@@ -55,6 +55,48 @@ func (s *step) part() {
 	s.act(`paid_at is not null and amount > 0`, http.MethodPost, "/v2/admin/reservations/%s/refunds", body)
 }
 
+// byHand records that an administrator has returned money outside the provider.
+func (s *step) byHand() {
+	body := map[string]any{"reason": "직접 송금", "settledOutside": map[string]string{"how": "계좌이체", "reference": "1"}}
+	if s.rng.IntN(2) == 0 {
+		body["amount"] = 1 + s.rng.IntN(12000)
+	}
+	s.act(`paid_at is not null and amount > 0`, http.MethodPost, "/v2/admin/reservations/%s/refunds", body)
+}
+
+// receipt asks for a cash receipt after the payment, or once more.
+func (s *step) receipt() {
+	body := map[string]any{}
+	if s.rng.IntN(3) > 0 {
+		body["cashReceipt"] = cashReceipt
+	}
+	s.act(`paid_at is not null and method = '가상계좌'`, http.MethodPost, "/v2/admin/reservations/%s/cash-receipt", body)
+}
+
+func (s *step) checkPayment() {
+	s.act(live, http.MethodPost, "/v2/admin/reservations/%s/check", nil)
+}
+
+// stuck has the door of a stay that has begun fail, or of the next one, whose start passes.
+func (s *step) stuck() {
+	now := s.clock.Now()
+	id := s.any(fmt.Sprintf(`state = 'DONE' and extends is null and start_at <= '%s' and coalesce(stay_end, end_at) > '%s'`,
+		now.Add(10*time.Minute).UTC().Format(time.RFC3339), now.Add(5*time.Minute).UTC().Format(time.RFC3339)))
+	if id == "" {
+		return
+	}
+	if wait := s.rows(s.t, `select extract(epoch from start_at)::bigint::text from reservation where id::text = $1`, id); len(wait) == 1 {
+		start, _ := strconv.ParseInt(wait[0], 10, 64)
+		s.clock.Advance(max(0, time.Unix(start, 0).Sub(s.clock.Now())+time.Second))
+	}
+	s.exec(s.t, `
+		insert into door_request (id, branch_id, reservation_id, requested_by, kind, device, devices, state, created_at, granted_at, finished_at, outcomes)
+		select gen_random_uuid(), r.branch_id, r.id, 'customer', 'room', d.device, array[d.device], 'FAILED', $2::timestamptz, $2, $2, jsonb_build_object(d.device, '{"outcome":"failed"}'::jsonb)
+		from reservation r join room m on m.id = r.room_id, lateral (select 'room_' || m.no as device) d where r.id::text = $1`, id, s.clock.Now())
+	s.clock.Advance(time.Duration(1+s.rng.IntN(3)) * time.Minute)
+	s.note("door failed", s.name, id)
+}
+
 const refundOpen = `exists (select from refund f where f.reservation_id = r.id and f.state = 'FAILED')`
 
 func (s *step) approve() {

@@ -32,7 +32,7 @@ var verbs = []struct {
 	{5, "move", (*step).move}, {3, "staff cancel", (*step).staffCancel}, {4, "part", (*step).part}, {3, "approve", (*step).approve},
 	{2, "decline", (*step).decline}, {2, "retry", (*step).retry}, {2, "rotate key", (*step).rotateKey}, {3, "correct", (*step).correct},
 	{2, "close", (*step).closeDay}, {3, "assign entity", (*step).assign}, {2, "reject keys", (*step).rejectKeys}, {2, "register", (*step).register},
-	{1, "reconcile", (*step).reconcile},
+	{1, "reconcile", (*step).reconcile}, {2, "by hand", (*step).byHand}, {2, "receipt", (*step).receipt}, {1, "check", (*step).checkPayment}, {2, "stuck", (*step).stuck},
 	{6, "partner", (*step).partnerEvent}, {2, "partner again", (*step).partnerAgain}, {2, "calendar", (*step).calendar},
 	{6, "deposit", (*step).deposit}, {1, "reverse", (*step).reverse}, {3, "callback again", (*step).callbackAgain},
 	{8, "fault", (*step).fault}, {4, "time", (*step).pass},
@@ -73,7 +73,8 @@ func (s *step) violation(format string, args ...any) {
 
 // fault makes the provider fail once.
 func (s *step) fault() {
-	target := pick(s.rng, sandbox.TargetConfirm, sandbox.TargetCancel, sandbox.TargetGet, sandbox.TargetRefund, sandbox.TargetCallback, sandbox.TargetMessages, sandbox.TargetChannel)
+	target := pick(s.rng, sandbox.TargetConfirm, sandbox.TargetCancel, sandbox.TargetGet, sandbox.TargetRefund, sandbox.TargetCallback, sandbox.TargetMessages, sandbox.TargetChannel,
+		sandbox.TargetCashReceipts)
 	kind := pick(s.rng, sandbox.FaultDropAfterCommit, sandbox.FaultError)
 	if target == sandbox.TargetRefund {
 		kind = sandbox.FaultError

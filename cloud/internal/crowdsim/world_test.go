@@ -130,6 +130,7 @@ func (w *world) settle(t *testing.T) {
 	hq := first.Admin(t, "hq", "hq-demo")
 	hq.Post("/v2/admin/administrators", map[string]any{"id": "lee", "password": "lamp river nine", "role": "hq"}).OK(t)
 	w.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore":90,"percent":100},{"untilMinutesBefore":30,"percent":50}]`)
+	w.exec(t, `update branch set compensation = $1 where code = 'gangnam'`, `{"afterMinutes":2,"extendFirst":true,"wonPerMinute":300,"fullAfterMinutes":8}`)
 	w.exec(t, `
 		insert into channel_listing (channel, partner, external_id, room_id, feed_url, export_token)
 		select 'ical', 'spacecloud', 'calendar', r.id, 'https://feed.example/x.ics', '\x01'
