@@ -25,6 +25,14 @@ func (s *shop) stay(t *testing.T, method string) (order string, id int64) {
 	return confirm.OrderID, id
 }
 
+// inOneMonth moves the clock forward if another month begins within a day, in which a limit per month counts from zero.
+func (s *shop) inOneMonth() {
+	now := s.Clock.Now().In(booking.DefaultBranch().Zone)
+	if now.Add(24*time.Hour).Month() != now.Month() {
+		s.Clock.Advance(24 * time.Hour)
+	}
+}
+
 // press records the result of a press as the agent reported it.
 func (s *shop) press(t *testing.T, id int64, kind, state, outcome string) {
 	t.Helper()
@@ -251,6 +259,7 @@ func TestCompensationWaitsForTheJournal(t *testing.T) {
 func TestCompensationLimitPerPhone(t *testing.T) {
 	t.Parallel()
 	s := open(t)
+	s.inOneMonth()
 	s.compensating(t, `{"afterMinutes":1,"wonPerMinute":100,"perPhonePerMonth":1}`)
 	for i := range 3 {
 		_, id := s.stay(t, sandbox.MethodCard)

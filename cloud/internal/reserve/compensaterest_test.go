@@ -200,6 +200,7 @@ func TestStuckDoorReturnsOnlyTheRest(t *testing.T) {
 func TestNoRestAfterAnEntry(t *testing.T) {
 	t.Parallel()
 	s := open(t)
+	s.inOneMonth()
 	const settings = `{"afterMinutes":3,"wonPerMinute":200,"fullAfterMinutes":20}`
 	o := s.outage(t, settings, sandbox.MethodCard)
 	o.compensates(t, 3*time.Minute)
