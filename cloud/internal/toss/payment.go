@@ -87,13 +87,6 @@ func (p Payment) RefundStatus() string {
 	return p.VirtualAccount.RefundStatus
 }
 
-// TransferRejected reports whether the guest's bank has returned a refund of a deposit, or a part of one. The list of transactions does not
-// show it.
-func (p Payment) TransferRejected() bool {
-	status := p.RefundStatus()
-	return status == "FAILED" || status == "PARTIAL_FAILED"
-}
-
 // Held returns the won of the payment that the provider holds. The balance of an account that was never paid into is its whole amount,
 // so the balance alone is not sufficient.
 func (p Payment) Held() int {
