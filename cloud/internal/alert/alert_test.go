@@ -222,27 +222,29 @@ type noLink struct{}
 
 func (noLink) Send(protocol.Peer, protocol.Message) error { return nil }
 
+// markHeld marks the doors that have been open for two minutes, as the service does.
+func (f *fixture) markHeld(t *testing.T) {
+	t.Helper()
+	err := f.db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		_, err := postgres.MarkHeldDoors(ctx, tx, 2*time.Minute, now)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestHeldDoorOfAnAbsentAgent loses the connection while a door is open. Whether it was closed since is not known.
 func TestHeldDoorOfAnAbsentAgent(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.pass(10 * time.Second)
-	mark := func() {
-		t.Helper()
-		err := f.db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-			_, err := postgres.MarkHeldDoors(ctx, tx, 2*time.Minute, now)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.sweep()
-	}
 	f.events(protocol.Event{Kind: protocol.EventExitPressed, Device: "front_1"}, protocol.Event{Kind: protocol.EventDoorOpened, Device: "front_1"})
 	f.offline("gangnam")
 	f.now = f.now.Add(100 * time.Second)
 	f.now = f.now.Add(25 * time.Second)
-	mark()
+	f.markHeld(t)
+	f.sweep()
 	if got := f.list(`select kind from alert where kind = 'door-held'`); len(got) > 0 {
 		t.Errorf("got %q while the agent is away, want none", got)
 	}
@@ -257,16 +259,6 @@ func TestHeldDoorWithoutItsContact(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			f.pass(10 * time.Second)
-			mark := func() {
-				t.Helper()
-				err := f.db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-					_, err := postgres.MarkHeldDoors(ctx, tx, 2*time.Minute, now)
-					return err
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
 			remove := func() {
 				t.Helper()
 				err := f.devices.Announced(t.Context(), []device.Announcement{{Agent: agentOf("gangnam"), Online: true, Status: &protocol.Status{
@@ -281,7 +273,7 @@ func TestHeldDoorWithoutItsContact(t *testing.T) {
 				remove()
 			}
 			f.pass(3 * time.Minute)
-			mark()
+			f.markHeld(t)
 			if held {
 				f.pass(10 * time.Second)
 				f.wantOpen("door-held gangnam front_1")

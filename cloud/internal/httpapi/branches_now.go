@@ -53,11 +53,12 @@ func (a *API) branchesNow(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	near, err := readNear(r.URL.Query().Get("near"), r.URL.Query().Has("near"))
+	query := r.URL.Query()
+	near, err := readNear(query.Get("near"), query.Has("near"))
 	if err != nil {
 		return err
 	}
-	search := strings.TrimSpace(r.URL.Query().Get("q"))
+	search := strings.TrimSpace(query.Get("q"))
 	if utf8.RuneCountInString(search) > maxQuery {
 		return wire.Malformed("q")
 	}

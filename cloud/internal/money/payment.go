@@ -29,6 +29,9 @@ type Payment struct {
 	Retained       int // won that the refund policy left with the shop when the guest canceled
 }
 
+// InBalance returns the won of the balance that no administrator has returned outside the provider.
+func (p Payment) InBalance() int { return p.Balance + p.Rejected - p.SettledOutside }
+
 // DepositAccount is the virtual account that a guest pays into.
 type DepositAccount struct {
 	Bank   string // two-character bank code

@@ -142,10 +142,11 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 	if c.Payment.Status == toss.StatusWaitingForDeposit || c.r().PaidAt.IsZero() && f == nil { // an account without a deposit, or no charge
 		return RefundResult{}, ErrNothingToRefund
 	}
-	left := c.Payment.Balance + c.Payment.Rejected - c.Payment.SettledOutside
+	left, rejected := c.Payment.InBalance(), 0
 	if f != nil && f.AtBank() {
-		left += f.Amount // the guest does not have it yet
+		rejected = f.Amount // the guest does not have it yet
 	}
+	left += rejected
 	if left <= 0 {
 		return RefundResult{}, ErrNothingToRefund
 	}
@@ -169,7 +170,7 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 			return RefundResult{}, err
 		}
 	}
-	id, err := c.recordOutside(f, won, req)
+	id, err := c.recordOutside(f, won, rejected, req)
 	if err != nil {
 		return RefundResult{}, err
 	}
@@ -209,7 +210,7 @@ func stuckSince(f money.Refund, now time.Time) bool {
 	return now.Sub(f.CreatedAt) > stuckAfter
 }
 
-func (c *change) recordOutside(f *money.Refund, won int, req OutsideRequest) (id int64, err error) {
+func (c *change) recordOutside(f *money.Refund, won, rejected int, req OutsideRequest) (id int64, err error) {
 	if f == nil {
 		id, err = postgres.OpenRefund(c.ctx, c.tx, money.Refund{
 			Reservation: req.ID, Reason: req.Reason, Amount: won, By: req.actor(), KeyRevoked: c.r().State == booking.Done, IdempotencyKey: newCancelKey(req.ID),
@@ -219,10 +220,6 @@ func (c *change) recordOutside(f *money.Refund, won int, req OutsideRequest) (id
 		}
 	} else {
 		id = f.ID
-	}
-	rejected := 0
-	if f != nil && f.AtBank() {
-		rejected = f.Amount
 	}
 	err = postgres.SettleRefundOutside(c.ctx, c.tx, c.r().ID, id, won, rejected, req.evidence())
 	if err != nil {

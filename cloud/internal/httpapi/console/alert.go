@@ -88,7 +88,7 @@ func pageAfter(r *http.Request) (after int64, limit int, err error) {
 			return 0, 0, wire.Malformed("cursor")
 		}
 	}
-	limit, err = wire.OptionalInt(r, "limit", 50, 1, 200)
+	limit, err = wire.PageLimit(r)
 	return after, limit, err
 }
 

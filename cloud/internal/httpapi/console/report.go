@@ -22,7 +22,7 @@ func (c *Console) ShowOverview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	limit, err := wire.OptionalInt(r, "limit", 50, 1, 200)
+	limit, err := wire.PageLimit(r)
 	if err != nil {
 		return err
 	}

@@ -383,7 +383,7 @@ func (s Snapshot) keeps(p toss.Payment) bool {
 func (s Snapshot) Left() int {
 	switch p := s.Payment; p.Status {
 	case toss.StatusDone, toss.StatusPartialCanceled:
-		return p.Balance + p.Rejected - p.SettledOutside
+		return p.InBalance()
 	case toss.StatusCanceled:
 		return 0
 	}
