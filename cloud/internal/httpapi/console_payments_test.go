@@ -49,7 +49,7 @@ func TestPagesOfPaymentsThatChange(t *testing.T) {
 		     lateral (select '2025-01-01 00:00+09'::timestamptz + n * interval '80 minutes' as at,
 		                     '2025-10-01 00:00:00.000001+09'::timestamptz + n * interval '6 minutes' as paid) time
 		where b.code = 'gangnam'`)
-	const path = "/v2/admin/branches/gangnam/payments?yearMonth=2025-10&limit=3"
+	const path = "/v2/admin/branches/gangnam/payments?yearMonth=2025-10"
 	type page struct {
 		Payments []struct{ ID, OrderID string }
 		Next     *string
@@ -62,22 +62,25 @@ func TestPagesOfPaymentsThatChange(t *testing.T) {
 		}
 		return orders, p
 	}
-	first, p := read("")
+	first, p := read("&limit=3")
 	if !slices.Equal(first, []string{"order-5", "order-4", "order-3"}) || p.Next == nil {
 		t.Fatalf("got %v, next %v", first, p.Next)
 	}
 	exec(`update reservation set state = 'DONE', paid_at = '2025-10-02 00:00+09' where order_id = 'order-3'`)
-	if second, last := read("&before=" + *p.Next); !slices.Equal(second, []string{"order-2", "order-1"}) || last.Next != nil {
+	if second, last := read("&limit=3&before=" + *p.Next); !slices.Equal(second, []string{"order-2", "order-1"}) || last.Next != nil {
 		t.Errorf("got %v after the first page, next %v", second, last.Next)
 	}
-	if second, _ := read("&before=" + p.Payments[2].ID); !slices.Equal(second, []string{"order-5", "order-4", "order-2"}) {
+	if second, _ := read("&limit=3&before=" + p.Payments[2].ID); !slices.Equal(second, []string{"order-5", "order-4", "order-2"}) {
 		t.Errorf("got %v after the present place of a payment", second)
 	}
-	if again, _ := read("&before="); len(again) != 3 { // as in a link to the first page
+	if end, last := read("&limit=2&before=" + *p.Next); len(end) != 2 || last.Next != nil {
+		t.Errorf("got %v, next %v, want the last page, which is full, without a next one", end, last.Next)
+	}
+	if again, _ := read("&limit=3&before="); len(again) != 3 { // as in a link to the first page
 		t.Errorf("got %v with an empty cursor, want the first page", again)
 	}
 	for _, before := range []string{"x", "0", "-", "1-" + p.Payments[0].ID, *p.Next + strings.Repeat("0", 20), "9" + *p.Next, strings.Split(*p.Next, "-")[0] + "-0"} {
-		refuses(t, before, manager.Get(path+"&before="+before), "before")
+		refuses(t, before, manager.Get(path+"&limit=3&before="+before), "before")
 	}
 }
 

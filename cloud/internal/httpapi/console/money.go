@@ -81,7 +81,7 @@ func (c *Console) ListPayments(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	paid, err := c.Backoffice.Payments(r.Context(), branch.ID, month, after, limit)
+	paid, err := c.Backoffice.Payments(r.Context(), branch.ID, month, after, limit+1)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,8 @@ func (c *Console) ListPayments(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var next *string
-	if len(paid) == limit {
+	if len(paid) > limit {
+		paid = paid[:limit]
 		last := backoffice.PlaceOf(paid[limit-1])
 		next = wire.Nullable(fmt.Sprintf("%d-%d", last.At.UnixMicro(), last.ID))
 	}
