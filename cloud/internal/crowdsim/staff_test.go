@@ -77,7 +77,8 @@ func (s *step) checkPayment() {
 	s.act(live, http.MethodPost, "/v2/admin/reservations/%s/check", nil)
 }
 
-// stuck has the door of a stay that has begun fail, or of the next one, whose start passes.
+// stuck has the door of a stay that has begun fail, or of the next one, whose start passes. The row has no time of a grant: rule D3 compares
+// it with those of moves and refunds, which have the time of the database, and the crowd's clock is minutes ahead.
 func (s *step) stuck() {
 	now := s.clock.Now()
 	id := s.any(fmt.Sprintf(`state = 'DONE' and extends is null and start_at <= '%s' and coalesce(stay_end, end_at) > '%s'`,
@@ -90,8 +91,8 @@ func (s *step) stuck() {
 		s.clock.Advance(max(0, time.Unix(start, 0).Sub(s.clock.Now())+time.Second))
 	}
 	s.exec(s.t, `
-		insert into door_request (id, branch_id, reservation_id, requested_by, kind, device, devices, state, created_at, granted_at, finished_at, outcomes)
-		select gen_random_uuid(), r.branch_id, r.id, 'customer', 'room', d.device, array[d.device], 'FAILED', $2::timestamptz, $2, $2, jsonb_build_object(d.device, '{"outcome":"failed"}'::jsonb)
+		insert into door_request (id, branch_id, reservation_id, requested_by, kind, device, devices, state, created_at, finished_at, outcomes)
+		select gen_random_uuid(), r.branch_id, r.id, 'customer', 'room', d.device, array[d.device], 'FAILED', $2::timestamptz, $2, jsonb_build_object(d.device, '{"outcome":"failed"}'::jsonb)
 		from reservation r join room m on m.id = r.room_id, lateral (select 'room_' || m.no as device) d where r.id::text = $1`, id, s.clock.Now())
 	s.clock.Advance(time.Duration(1+s.rng.IntN(3)) * time.Minute)
 	s.note("door failed", s.name, id)
