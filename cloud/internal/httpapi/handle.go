@@ -45,6 +45,7 @@ func (a *API) handle(allow layer, h handler) http.HandlerFunc {
 			err = validateRequest(r)
 		}
 		if err == nil {
+			awaitUpload(w, r)
 			err = run(w, r)
 		}
 		if err != nil {

@@ -13,11 +13,11 @@ const (
 	requestTimeout = 15 * time.Second
 	// paymentTimeout exceeds the 60 seconds of the payment provider, and ends before the connection's write time-out.
 	paymentTimeout = 75 * time.Second
-	// photoTimeout leaves a busy machine the time to encode a photo: half a second alone, and several at the first photo after
-	// the start, which compiles the encoders.
-	photoTimeout = time.Minute
-	// bodyTimeout bounds the time in which a client must send a whole body. It leaves a loaded machine three of the 15 seconds
-	// after which no such connection may be open.
+	// photoTimeout leaves a busy machine the time to encode a photo after its upload (see httpapi): half a second alone, and several at the
+	// first photo after the start, which compiles the encoders.
+	photoTimeout = 75 * time.Second
+	// bodyTimeout bounds the time in which a client must send a whole body, except for a photo of an administrator. It leaves a loaded
+	// machine three of the 15 seconds after which no such connection may be open.
 	bodyTimeout = 12 * time.Second
 )
 
@@ -81,7 +81,7 @@ func (s *Service) timeoutOf(r *http.Request) time.Duration {
 		strings.HasPrefix(path, "/admin/reservation"), strings.HasSuffix(path, "/refund"), path == "/v2/admin/proof",
 		strings.HasSuffix(path, "/payments.csv"): // its rows are read as fast as the client takes them
 		return paymentTimeout
-	case r.Method == http.MethodPost && (strings.HasSuffix(path, "/photos") || strings.HasSuffix(path, "/arrival")):
+	case r.Method == http.MethodPost && (strings.HasSuffix(path, "/photos") || strings.HasSuffix(path, "/arrival") || strings.HasPrefix(path, "/v2/admin/cleaning/")):
 		return photoTimeout
 	}
 	return requestTimeout

@@ -1,9 +1,15 @@
 package service_test
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,15 +18,22 @@ import (
 )
 
 // TestSlowBodyIsCut sends one byte of a body, also where no handler reads it. The service must end the connection although the client keeps
-// it open.
+// it open. Only the photo of an administrator may take longer than that: it is sent until after the others have been cut.
 func TestSlowBodyIsCut(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
+	photo, rest := io.Pipe()
+	uploaded := make(chan error, 1)
+	go func() { uploaded <- uploadPhoto(s.Admin(t, "hq", "hq-demo"), s.URL, photo) }()
+	if _, err := rest.Write([]byte(`{`)); err != nil {
+		t.Fatal(err)
+	}
 	ended := make(chan error)
 	heads := map[string]string{
 		"an operation":                   "POST /api/reservation HTTP/1.1\r\n",
 		"an operation with Upgrade":      "POST /api/reservation HTTP/1.1\r\nUpgrade: x\r\n",
 		"the live connection":            "GET /api/v2/admin/live HTTP/1.1\r\n",
+		"the photo of a stranger":        "POST /api" + photosOfRoom + " HTTP/1.1\r\n",
 		"MQTT over WebSocket":            "POST /mqtt HTTP/1.1\r\n",
 		"a request from another website": "POST /api/reservation HTTP/1.1\r\nSec-Fetch-Site: cross-site\r\n",
 	}
@@ -38,6 +51,41 @@ func TestSlowBodyIsCut(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	body, err := json.Marshal(map[string]any{"data": picture(t), "alt": map[string]string{"ko": "룸", "en": "Room"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = rest.Write(body[1:]) // the answer shows whether it arrived
+	_ = rest.Close()
+	if err := <-uploaded; err != nil {
+		t.Errorf("a slow upload of a photo: %v", err)
+	}
+}
+
+const photosOfRoom = "/v2/admin/branches/gangnam/rooms/1/photos"
+
+// uploadPhoto adds a photo to a room.
+func uploadPhoto(manager *servicetest.Client, base string, body io.Reader) error {
+	answer, err := (&http.Client{Jar: manager.HTTP.Jar, Timeout: time.Minute}).Post(base+photosOfRoom, "application/json", body)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		text, err := io.ReadAll(answer.Body)
+		return fmt.Errorf("answer %d %s %w", answer.StatusCode, text, err)
+	}
+	return nil
+}
+
+// picture returns a photo in base64.
+func picture(t *testing.T) string {
+	t.Helper()
+	var encoded bytes.Buffer
+	if err := png.Encode(&encoded, image.NewGray(image.Rect(0, 0, 480, 480))); err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(encoded.Bytes())
 }
 
 // slowBody sends a request with one byte of its body, and waits up to a minute until the service ends the connection.

@@ -31,7 +31,10 @@ interface Envelope<T> {
   data: T;
 }
 
-const requestTimeout = 20_000; // ms; longer than any time-out of the service
+/** In ms; longer than the time-outs of the service but those of payments, whose outcome is asked for afterwards. */
+const requestTimeout = 20_000;
+/** In bytes per ms: a photo of 2 MB has a minute. */
+const slowUplink = 50;
 
 type Query = Record<string, string | number>;
 
@@ -39,7 +42,8 @@ async function call<T>(method: string, path: string, body?: unknown, keepalive =
   let response: Response;
   let envelope: Envelope<T>;
   const abort = new AbortController(); // AbortSignal.timeout is younger than the browsers that we support
-  const timer = setTimeout(() => abort.abort(), requestTimeout);
+  const text = body === undefined ? null : JSON.stringify(body);
+  const timer = setTimeout(() => abort.abort(), requestTimeout + (text?.length ?? 0) / slowUplink);
   try {
     response = await fetch(`/api${path}`, {
       method,
@@ -47,10 +51,10 @@ async function call<T>(method: string, path: string, body?: unknown, keepalive =
       // The service sends messages in the language of the page.
       headers: {
         "Accept-Language": language.peek(),
-        ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+        ...(text ? { "Content-Type": "application/json" } : {}),
         ...(key ? { "Idempotency-Key": key } : {}),
       },
-      body: body === undefined ? null : JSON.stringify(body),
+      body: text,
       signal: abort.signal,
     });
     noteServerTime(response.headers.get("Date"));
