@@ -29,7 +29,7 @@ run: ## start everything with demo data; Ctrl-C stops it
 # The tests that wait most come first, so that others use the processors meanwhile.
 test: ## run every test
 	@deploy/demo/install.sh
-	@go test -vet=off -count=1 -timeout 30m ./firmware-sim/e2e work
+	@go test -vet=off -count=1 -timeout 30m ./firmware-sim/e2e ./firmware-sim/proof work
 
 # Without databases (-short), the browser, whole programs, QEMU, npm and simulations. Results are cached.
 SLOW := firmware-sim/e2e|firmware-sim/proof$$|firmware-sim/internal/(branch|light|panel)|/torture|sim$$|agent/hwtest|/cmd/|/pgserver|/pgtest|/integrators
