@@ -1,12 +1,15 @@
 package crowdsim
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -31,6 +34,7 @@ func (w *world) rest(t *testing.T) {
 	w.clock.Advance(11 * time.Minute) // unpaid accounts and holds end
 	s := &step{world: w, t: t, rng: rand.New(rand.NewPCG(w.seed, 0)), name: "end rest"}
 	for deadline := time.Now().Add(restTimeout); ; {
+		s.runChecks()
 		open := w.rows(t, unsettled)
 		if len(open) == 0 {
 			break
@@ -47,6 +51,21 @@ func (w *world) rest(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.endDiscrepancies()
+}
+
+// runChecks runs the checks at the provider whose time has come for the crowd. The database starts them by its own clock, minutes later.
+func (s *step) runChecks() {
+	for _, text := range s.rows(s.t, `
+		select distinct args ->> 'reservationId' from river_job
+		where kind = 'settle' and state in ('available', 'retryable', 'scheduled') and scheduled_at <= $1`, s.clock.Now()) {
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err == nil {
+			err = s.replicas[0].Replica(s.t).Settle(s.ctx, booking.ReservationID(id))
+		}
+		if err != nil && !errors.Is(err, reserve.ErrPaymentPending) {
+			s.note("not settled", text, err)
+		}
+	}
 }
 
 // endRefunds approves, or sends again, each refund that waits for an administrator.
