@@ -35,6 +35,7 @@ func (s Settings) Check() error {
 	s.validateListeners(problem)
 	s.validateURLs(problem)
 	s.validateTimes(problem)
+	s.validateLimits(problem)
 	s.validateKeys(problem)
 	s.validateArchive(problem)
 	s.validateProviders(problem)
@@ -205,6 +206,8 @@ func (s Settings) validateTimes(problem report) {
 		{"YEOLDA_LOGIN_CODE_TTL", s.Times.LoginCodeTTL, time.Second, 15 * time.Minute},
 		{"YEOLDA_DOOR_RESULT_TIMEOUT", s.Times.DoorResultTimeout, 100 * time.Millisecond, time.Minute},
 		{"YEOLDA_DRAIN_TIME", s.HTTP.DrainTime, 0, time.Minute},
+		{"YEOLDA_ADMIN_IDLE_TIMEOUT", s.HTTP.AdminIdle, 0, 90 * 24 * time.Hour},
+		{"YEOLDA_STEP_UP_AFTER", s.HTTP.StepUp, 0, 90 * 24 * time.Hour},
 		{"YEOLDA_KEEP_PAID", s.Times.KeepPaid, 24 * time.Hour, 20 * 366 * 24 * time.Hour},
 		{"YEOLDA_KEEP_OTHER", s.Times.KeepOther, 24 * time.Hour, 20 * 366 * 24 * time.Hour},
 		{"YEOLDA_CUSTOMER_SESSION_TTL", s.Times.CustomerSessionTTL, time.Minute, 90 * 24 * time.Hour},
@@ -213,6 +216,22 @@ func (s Settings) validateTimes(problem report) {
 	} {
 		if d.value < d.low || d.value > d.high {
 			problem(d.variable, "%s is not between %s and %s", d.value, d.low, d.high)
+		}
+	}
+}
+
+// validateLimits rejects negative numbers: a limit below zero would refuse every reservation.
+func (s Settings) validateLimits(problem report) {
+	for _, n := range []struct {
+		variable string
+		value    int
+	}{
+		{"YEOLDA_MAX_HOLDS_PER_CLIENT", s.HTTP.MaxHoldsPerClient},
+		{"YEOLDA_MAX_HOLDS_PER_PHONE", s.HTTP.MaxHoldsPerPhone},
+		{"YEOLDA_REFUND_APPROVAL_ABOVE", s.Toss.RefundApprovalAbove},
+	} {
+		if n.value < 0 {
+			problem(n.variable, "%d is negative; 0 is unlimited", n.value)
 		}
 	}
 }
