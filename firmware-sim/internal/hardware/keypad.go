@@ -96,6 +96,9 @@ func (r *Installation) typeStandalone(device, text string) (keypad.Verdict, erro
 	var entry keypad.Entry
 	v := keypad.Verdict{Reason: reasonIncomplete}
 	for _, key := range []byte(text) {
+		if key == '*' { // the key page tells guests with a static PIN to press it
+			key = '#'
+		}
 		digits, ok := entry.Press(key, time.Now())
 		if !ok {
 			continue

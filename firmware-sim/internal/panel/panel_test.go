@@ -286,6 +286,7 @@ func TestHandsInTheBranch(t *testing.T) {
 		{door + "/keypad", `{"pin":"000000"}`, `{"opened":false}`},
 		{door + "/keypad", `{"pin":"481901"}`, `{"opened":true}`},
 		{"/sim/branches/gangnam/keypads/room_1", `{"digits":"481901#"}`, `{"accepted":true,"reason":"opened"}`},
+		{"/sim/branches/gangnam/keypads/room_1", `{"digits":"481901*"}`, `{"accepted":true,"reason":"opened"}`}, // as the key page says
 		{"/sim/branches/gangnam/keypads/room_1", `{"digits":"12#"}`, `{"accepted":false,"reason":"wrong"}`},
 		{"/sim/branches/gangnam/keypads/room_1", `{"digits":"12"}`, `{"accepted":false,"reason":"incomplete"}`},
 		{"/sim/branches/gangnam/keypads/room_2", `{"digits":"481902#"}`, `{"accepted":false,"reason":"`},
