@@ -17,7 +17,7 @@ import (
 func TestConsolePhoneBooking(t *testing.T) {
 	t.Parallel()
 	chromium.Need(t)
-	s := startStack(t, nil)
+	s := startStack(t, map[string]string{"YEOLDA_ADMIN_HOLD_TTL": "20m"})
 	hq := newBrowser(t, s)
 	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
 	date, midnight := dayAfter()
@@ -67,6 +67,7 @@ func TestConsolePhoneBooking(t *testing.T) {
 	}
 	p.press("이 시간 잡기")
 	p.see("결제 없이 등록")
+	p.wait("the end of the hold, as the setting says", `/^1[89]:/.test(document.querySelector(".held .left").innerText)`)
 	other.press("이 시간 잡기")
 	other.see("결제 없이 등록")
 	p.fill("휴대폰", "01033334444")

@@ -16,7 +16,7 @@ import { attempt, button, check, dialog, field, input, segmented, select, toast 
 import { type Branch, branchName } from "../session";
 import { dateText, span, t, timesText, won } from "../text";
 import type { Wire } from "./model";
-import { type Day, fetchDay, obstacle } from "./model";
+import { type Block, type Day, fetchDay, obstacle } from "./model";
 import { lengthChoices, startChoices } from "./move";
 
 interface Wanted {
@@ -33,7 +33,7 @@ interface Held {
   id: Promise<string | undefined>; // undefined: not found
 }
 
-const holdLife = 5 * 60_000; // ms, docs/specification.md, Holds 1
+const holdLife = 5 * 60_000; // ms, docs/specification.md, Holds 1; until the service has named the end
 
 /** The release of the last hold. The next one waits for it: another release than its own must not meet it. */
 let released: Promise<unknown> = Promise.resolve();
@@ -72,11 +72,10 @@ const holdOf = (
   endDateTime: wire(end),
 });
 
-/** The id of the hold that this browser has just taken; the service does not return it. */
-async function idOf(branch: Branch, room: string, start: Minute): Promise<string | undefined> {
+/** The hold that this browser has just taken; the service returns neither its id nor its end. */
+async function blockOf(branch: Branch, room: string, start: Minute): Promise<Block | undefined> {
   const there = await fetchDay(branch.branch, dateOf(start));
-  return there.blocks.find((b) => b.room === room && b.start === start && b.kind === "hold" && b.source === "ADMIN")
-    ?.id;
+  return there.blocks.find((b) => b.room === room && b.start === start && b.kind === "hold" && b.source === "ADMIN");
 }
 
 /**
@@ -112,8 +111,12 @@ function choose(branch: Branch, day: Day, wanted: Wanted, done: (held: Held) => 
       const { room, start, end } = chosen.peek();
       await released;
       await api.post("/admin/reservation", holdOf(branch, { room, start, end }));
-      const id = idOf(branch, room, start).catch(() => undefined); // then the hold expires
-      done({ room, start, end, until: clock() + holdLife, id });
+      const block = blockOf(branch, room, start).catch(() => undefined); // then the hold expires
+      const next: Held = { room, start, end, until: clock() + holdLife, id: block.then((b) => b?.id) };
+      void block.then((b) => {
+        next.until = b?.expiresAt || next.until;
+      });
+      done(next);
     });
   return [
     h("p", { class: "hint" }, `${branchName(branch)} · ${dateText(begin - (begin % dayLength))}`),
