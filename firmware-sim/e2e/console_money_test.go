@@ -63,7 +63,7 @@ func TestConsoleMoney(t *testing.T) {
 		p.press("취소·환불")
 		p.see("취소하고 환불")
 		p.choose("환불 은행", "우리")
-		p.fill("환불 계좌번호", "1002-123-456789")
+		p.fill("환불 계좌번호", map[string]string{"1": "1002 123 456789", "2": "1002-123-456789"}[room])
 		p.fill("예금주", "윤서아")
 		if room == "1" {
 			p.survey("console-refund")
@@ -87,10 +87,13 @@ func TestConsoleMoney(t *testing.T) {
 	retry("30,000원") // with the same account
 	p.press("환불 다시 시도")
 	p.see("환불을 시작했어요")
-	retry("25,000원") // with another account
-	p.choose("환불 은행", "국민")
+	retry("25,000원") // with another account, at first without its bank
+	p.expect("400")
 	p.fill("환불 계좌번호", "999-888-777")
 	p.fill("예금주", "윤서아")
+	p.press("환불 다시 시도")
+	p.see("환불 은행(refundReceiveAccountBank) 값은 필수입니다.")
+	p.choose("환불 은행", "국민")
 	p.survey("console-refund-again")
 	p.on(desktop).press("환불 다시 시도")
 	p.see("진행 중인 환불이 없어요", "환불 합계 55,000원", "저절로 맞춰짐")

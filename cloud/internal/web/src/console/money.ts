@@ -191,7 +191,8 @@ export function openRetry(refund: Pick<Refund, "reservationId" | "amount">, refr
     const { run, view } = attempt();
     const submit = () =>
       run(async () => {
-        const account = bank.peek()
+        // A number without its bank is refused: without an account, the money would go to the same one again.
+        const account = [bank, number, holder].some((part) => part.peek().trim())
           ? {
               refundReceiveAccountBank: bank.peek(),
               refundReceiveAccountNumber: number.peek().replace(/\D/g, ""),

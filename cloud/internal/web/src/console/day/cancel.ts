@@ -20,7 +20,7 @@ export function openCancel(data: Record, refresh: () => void): void {
     const reason = signal("");
     const { run, view } = keptAttempt(`cancel-${data.id}`, { reason });
     const ready = () =>
-      !data.needsRefundAccount || (bank() !== "" && /^[\d-]{1,20}$/.test(number().trim()) && holder().trim() !== "");
+      !data.needsRefundAccount || (bank() !== "" && /^[\d -]{1,20}$/.test(number().trim()) && holder().trim() !== "");
     const submit = () =>
       run(async () => {
         const account = data.needsRefundAccount
