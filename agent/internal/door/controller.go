@@ -30,7 +30,6 @@ type Controller struct {
 	config Config
 	doors  map[string]*door
 	order  []*door
-	inputs []*input
 	grants condition.Condition // whether grants are genuine
 
 	mu       sync.Mutex
@@ -52,30 +51,31 @@ func NewController(config Config, locks []Lock) *Controller {
 	return c
 }
 
-// Relock de-energises every line, before the first request can arrive, and sets up the inputs.
+// Relock de-energises every line, before the first request can arrive, and reads the inputs for the first time.
 func (c *Controller) Relock() {
 	for _, d := range c.order {
 		d.relock()
 	}
-	c.inputs = nil
+	var reading sync.WaitGroup
 	for _, d := range c.order {
-		d.inspect()
-		// Causes first: of changes that are seen at the same time, those that explain an opening are reported before it.
-		c.observe(d.lock.Device, d.lock.Exit, protocol.EventExitPressed, "")
-		c.observe(d.lock.Device, d.lock.Sense, protocol.EventLockReleased, "")
-		c.observe(d.lock.Device, d.lock.Contact, protocol.EventDoorOpened, protocol.EventDoorClosed)
+		reading.Go(func() { d.eachInput((*input).begin) })
 	}
+	waitAtMost(firstReadTimeout, reading.Wait)
 }
 
 // SelfTests returns the current state of every relay line, in the order of the locks, followed by the inputs that are
-// unavailable.
+// unavailable. It touches no hardware: the status and the watchdog wait for it.
 func (c *Controller) SelfTests() []protocol.SelfTest {
 	tests := make([]protocol.SelfTest, 0, len(c.order))
 	for _, d := range c.order {
 		tests = append(tests, d.selfTest())
 	}
 	for _, d := range c.order {
-		tests = append(tests, d.inspect()...)
+		for _, i := range d.inputs {
+			if err := i.fault(); err != nil {
+				tests = append(tests, protocol.SelfTest{Name: i.name + " " + d.lock.Device, Detail: protocol.Clip(err.Error())})
+			}
+		}
 	}
 	return tests
 }

@@ -50,10 +50,12 @@ type Lock struct {
 
 // door owns the relay line of one lock.
 type door struct {
-	lock  Lock
-	event func(protocol.Event)
-	line  condition.Condition
-	turn  chan struct{} // holds one token: of a drive, of the end of a pulse or of a check
+	lock    Lock
+	event   func(protocol.Event)
+	line    condition.Condition
+	turn    chan struct{} // holds one token: of a drive, of the end of a pulse or of a check
+	inputs  []*input
+	reading sync.Mutex // held while the inputs are read
 
 	mu       sync.Mutex // guards the fields below; never held during a call of the hardware
 	since    time.Time  // when the line was driven; zero: idle
@@ -84,7 +86,7 @@ func (c cause) event(kind protocol.EventKind, device string) protocol.Event {
 }
 
 func newDoor(lock Lock, event func(protocol.Event), log *slog.Logger) *door {
-	d := &door{lock: lock, event: event, turn: make(chan struct{}, 1)}
+	d := &door{lock: lock, event: event, turn: make(chan struct{}, 1), inputs: lock.inputs()}
 	d.line.Log, d.line.Name = log.With("device", lock.Device), "relay line"
 	d.timer = time.AfterFunc(time.Hour, d.expire)
 	d.timer.Stop()
@@ -326,23 +328,6 @@ func (d *door) selfTest() protocol.SelfTest {
 		test.OK, test.Detail = false, "was energised at start"
 	}
 	return test
-}
-
-// inspect sets up the inputs and returns a failed self-test for each one that is unavailable.
-func (d *door) inspect() []protocol.SelfTest {
-	var failed []protocol.SelfTest
-	for _, input := range []struct {
-		name string
-		pin  gpio.PinIn
-	}{{"sense", d.lock.Sense}, {"contact", d.lock.Contact}, {"exit", d.lock.Exit}} {
-		if input.pin == nil {
-			continue
-		}
-		if err := guard(func() error { return errors.Join(input.pin.In(gpio.PullNoChange, gpio.NoEdge), fault(input.pin)) }); err != nil {
-			failed = append(failed, protocol.SelfTest{Name: input.name + " " + d.lock.Device, Detail: protocol.Clip(err.Error())})
-		}
-	}
-	return failed
 }
 
 // close lets no further drive begin.

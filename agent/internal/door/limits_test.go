@@ -491,6 +491,128 @@ func TestUnreadableInput(t *testing.T) {
 	}
 }
 
+// bus is an I²C bus that hangs: the kernel gives up each transfer after a second, one after the other.
+type bus chan struct{}
+
+func (b bus) transfer() error {
+	b <- struct{}{}
+	defer func() { <-b }()
+	time.Sleep(time.Second)
+	return errors.New("connection timed out")
+}
+
+// hungInput is an input on it.
+type hungInput struct {
+	gpio.PinIn
+	bus bus
+	err error // of the last read
+}
+
+func (p *hungInput) In(gpio.Pull, gpio.Edge) error { return p.bus.transfer() }
+func (p *hungInput) Fault() error                  { return p.err }
+func (p *hungInput) Read() gpio.Level {
+	p.err = p.bus.transfer()
+	return gpio.Low
+}
+
+// TestHungBusDelaysNoOtherDoor has the inputs of eight doors on a bus that hangs, and those of another one on the header. The watchdog
+// and the status wait for the self-tests.
+func TestHungBusDelaysNoOtherDoor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hangs := make(bus, 1)
+		input := func() gpio.PinIn { return &hungInput{PinIn: gpio.INVALID, bus: hangs} }
+		var locks []Lock
+		for n := range 8 {
+			locks = append(locks, Lock{Device: fmt.Sprintf("room_%d", n+1), Relay: new(boardtest.Lock).Relay(), Sense: input(), Contact: input()})
+		}
+		contact := boardtest.NewContact()
+		locks = append(locks, Lock{Device: "front_1", Relay: new(boardtest.Lock).Relay(), Contact: contact})
+		events := make(chan protocol.Event, 10)
+		c := NewController(Config{Event: func(e protocol.Event) { events <- e }, Logger: slog.New(slog.DiscardHandler)}, locks)
+		began := time.Now()
+		tests := func() []protocol.SelfTest {
+			t.Helper()
+			asked := time.Now()
+			list := c.SelfTests()
+			if took := time.Since(asked); took > 0 {
+				t.Errorf("the self-tests took %v", took)
+			}
+			return list[len(locks):]
+		}
+		c.Relock()
+		if took := time.Since(began); took > firstReadTimeout {
+			t.Errorf("the start took %v", took)
+		}
+		if got := tests(); len(got) != 16 {
+			t.Errorf("at the start: got %v, want the inputs of eight doors", got)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go c.Watch(ctx)
+		time.Sleep(time.Second)
+		contact.Set(true)
+		time.Sleep(3 * watchInterval)
+		select {
+		case e := <-events:
+			if e.Kind != protocol.EventDoorOpened || e.Device != "front_1" {
+				t.Errorf("got %+v, want the opening of the front door", e)
+			}
+		default:
+			t.Error("the opening of the front door was not reported")
+		}
+		if got := c.Contacts(); len(got) != 1 || !got[0].Open {
+			t.Errorf("got contacts %+v, want that of the front door", got)
+		}
+		time.Sleep(time.Minute)
+		if got := tests(); len(got) != 16 || got[0].Detail != "connection timed out" {
+			t.Errorf("got %v, want the inputs of eight doors", got)
+		}
+		stop()
+		time.Sleep(time.Minute) // until the last reads have ended
+	})
+}
+
+// gated is a contact whose driver blocks while a test holds the gate.
+type gated struct {
+	*boardtest.Contact
+	gate chan struct{}
+}
+
+func (g gated) Read() gpio.Level {
+	g.gate <- struct{}{}
+	defer func() { <-g.gate }()
+	return g.Contact.Read()
+}
+
+// TestHungInputIsNamed has a driver block while it reads an input: at the start, and later.
+func TestHungInputIsNamed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		contact := gated{boardtest.NewContact(), make(chan struct{}, 1)}
+		c := NewController(Config{Event: func(protocol.Event) {}, Logger: slog.New(slog.DiscardHandler)},
+			[]Lock{{Device: "room_1", Relay: new(boardtest.Lock).Relay(), Contact: contact}})
+		want := func(detail string) {
+			t.Helper()
+			if got := c.SelfTests(); len(got) != 2 || got[1].Name != "contact room_1" || got[1].Detail != detail {
+				t.Errorf("got %v, want %q", got, detail)
+			}
+		}
+		contact.gate <- struct{}{}
+		c.Relock()
+		want(errNotRead.Error())
+		<-contact.gate
+		go c.Watch(t.Context())
+		time.Sleep(time.Second)
+		if got := c.SelfTests(); len(got) != 1 {
+			t.Errorf("got %v, want no failure", got)
+		}
+		contact.gate <- struct{}{}
+		time.Sleep(hangTimeout + 2*watchInterval)
+		want(errReadHangs.Error())
+		<-contact.gate
+	})
+}
+
 // TestBounceIsIgnored checks that a level counts only if two consecutive reads agree.
 func TestBounceIsIgnored(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,8 @@ package door
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,23 +17,86 @@ import (
 // detection.
 const watchInterval = 50 * time.Millisecond
 
-// input is an observed contact, button or sense line.
+// firstReadTimeout limits how long the start waits for the first read of the inputs. On an I²C bus that hangs, the kernel gives up each
+// transfer after a second.
+const firstReadTimeout = 2 * time.Second
+
+var (
+	errNotRead   = errors.New("the line was not read yet")
+	errReadHangs = errors.New("the driver hangs while it reads the line")
+)
+
+// input is an observed contact, button or sense line. One goroutine at a time reads it; see door.eachInput.
 type input struct {
-	device    string
+	name      string // "contact"
 	pin       gpio.PinIn
 	high, low protocol.EventKind // the events of a change; "" for none
 	seen      gpio.Level         // by the latest read
+	ready     bool               // the latest read succeeded
 
 	mu    sync.Mutex
 	known bool       // it could be read since the start
 	last  gpio.Level // that two consecutive reads agreed on
 	since time.Time  // of last
+	began time.Time  // of the read in progress; zero: none is
+	err   error      // of the latest read
+}
+
+// inputs returns the inputs of a lock, causes first: of changes that are seen at the same time, those that explain an opening are
+// reported before it.
+func (l Lock) inputs() []*input {
+	list := []*input{
+		{name: "exit", pin: l.Exit, high: protocol.EventExitPressed},
+		{name: "sense", pin: l.Sense, high: protocol.EventLockReleased},
+		{name: "contact", pin: l.Contact, high: protocol.EventDoorOpened, low: protocol.EventDoorClosed},
+	}
+	list = slices.DeleteFunc(list, func(i *input) bool { return i.pin == nil })
+	for _, i := range list {
+		i.err = errNotRead
+	}
+	return list
+}
+
+// read reads the pin. It sets the pin up first, unless the read before succeeded.
+func (i *input) read() (level gpio.Level, err error) {
+	i.mu.Lock()
+	i.began = time.Now()
+	i.mu.Unlock()
+	if !i.ready {
+		err = guard(func() error { return i.pin.In(gpio.PullNoChange, gpio.NoEdge) })
+	}
+	if err == nil {
+		level, err = readInput(i.pin)
+	}
+	i.ready = err == nil
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.began, i.err = time.Time{}, err
+	return level, err
+}
+
+// begin reads the input for the first time. Its level is no change.
+func (i *input) begin() {
+	level, err := i.read()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.known, i.last, i.seen, i.since = err == nil, level, level, time.Now()
+}
+
+// fault returns why the input cannot be read. It does not wait for the driver.
+func (i *input) fault() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.err == nil && !i.began.IsZero() && time.Since(i.began) > hangTimeout {
+		return errReadHangs
+	}
+	return i.err
 }
 
 // poll reads the input and returns the event of a change, or "". While it cannot be read, the level before remains. The first level of one
 // that could not be read at the start is no change.
 func (i *input) poll() protocol.EventKind {
-	level, err := readInput(i.pin)
+	level, err := i.read()
 	if err != nil {
 		return ""
 	}
@@ -54,32 +119,50 @@ func (i *input) poll() protocol.EventKind {
 }
 
 // contact returns the level of a door contact. known is false if it could not be read since the start.
-func (i *input) contact() (c protocol.Contact, known bool) {
+func (i *input) contact(device string) (c protocol.Contact, known bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return protocol.Contact{Device: i.device, Open: bool(i.last), ForMs: uint64(time.Since(i.since) / time.Millisecond)}, i.known
+	return protocol.Contact{Device: device, Open: bool(i.last), ForMs: uint64(time.Since(i.since) / time.Millisecond)}, i.known
+}
+
+// eachInput calls do with each input in order, unless an earlier call has not ended.
+func (d *door) eachInput(do func(*input)) {
+	if !d.reading.TryLock() {
+		return
+	}
+	defer d.reading.Unlock()
+	for _, i := range d.inputs {
+		do(i)
+	}
 }
 
 // Watch reports changes of the door contacts and exit buttons, and checks idle relay lines, until ctx is done. It decides
-// nothing: an exit button opens its door in hardware.
+// nothing: an exit button opens its door in hardware. A driver that hangs delays the inputs of its own door only.
 func (c *Controller) Watch(ctx context.Context) {
+	var observed []*door
 	for _, d := range c.order {
 		go every(ctx, checkInterval, d.check) // not waited for: a driver may hang
+		if len(d.inputs) > 0 {
+			observed = append(observed, d)
+		}
 	}
-	if len(c.inputs) == 0 {
+	if len(observed) == 0 {
 		return
 	}
 	every(ctx, watchInterval, func() {
-		for _, i := range c.inputs {
-			kind := i.poll()
-			if kind == protocol.EventLockReleased && c.doors[i.device].inUse() {
-				continue // released by the relay
-			}
-			if kind != "" {
-				c.config.Event(protocol.Event{Kind: kind, Device: i.device})
-			}
+		for _, d := range observed {
+			go d.eachInput(d.watch)
 		}
 	})
+}
+
+// watch reports a change of an input.
+func (d *door) watch(i *input) {
+	kind := i.poll()
+	if kind == "" || kind == protocol.EventLockReleased && d.inUse() { // released by the relay
+		return
+	}
+	d.event(protocol.Event{Kind: kind, Device: d.lock.Device})
 }
 
 func every(ctx context.Context, interval time.Duration, do func()) {
@@ -98,20 +181,12 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 // Contacts returns the level of each door contact that is known.
 func (c *Controller) Contacts() []protocol.Contact {
 	var contacts []protocol.Contact
-	for _, i := range c.inputs {
-		if i.high != protocol.EventDoorOpened {
-			continue
-		}
-		if contact, known := i.contact(); known {
-			contacts = append(contacts, contact)
+	for _, d := range c.order {
+		for _, i := range d.inputs {
+			if contact, known := i.contact(d.lock.Device); known && i.high == protocol.EventDoorOpened {
+				contacts = append(contacts, contact)
+			}
 		}
 	}
 	return contacts
-}
-
-func (c *Controller) observe(device string, pin gpio.PinIn, high, low protocol.EventKind) {
-	if pin != nil {
-		level, err := readInput(pin)
-		c.inputs = append(c.inputs, &input{device: device, pin: pin, high: high, low: low, known: err == nil, last: level, seen: level, since: time.Now()})
-	}
 }
