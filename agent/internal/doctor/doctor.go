@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/yeolda/yeolda/agent/internal/config"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -83,7 +85,7 @@ func machine(root fs.FS, doors []config.Door, state string) []finding {
 	for _, door := range doors {
 		findings = append(findings, bootLevel(door)...)
 	}
-	return append(append(findings, persistence(root)...), clock(), watchdog(root), storage(state, space))
+	return append(append(findings, persistence(root)...), clock(unix.Adjtimex, uptime()), watchdog(root), storage(state, space))
 }
 
 func (d *Doctor) ok(subject, text string) {

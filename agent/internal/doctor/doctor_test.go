@@ -13,6 +13,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/yeolda/yeolda/agent/internal/config"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -164,6 +166,31 @@ func TestStorage(t *testing.T) {
 	}
 	if _, err := space("/no/such/directory"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing directory: %v", err)
+	}
+}
+
+// TestClock judges the clock of a machine by what the kernel knows of it. After the start, a Pi needs a while until it has the time.
+func TestClock(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		state  int
+		err    error
+		uptime time.Duration
+		well   bool
+	}{
+		{"synchronised", unix.TIME_OK, nil, time.Hour, true},
+		{"not synchronised after the start", unix.TIME_ERROR, nil, syncTime - time.Second, true},
+		{"not synchronised", unix.TIME_ERROR, nil, syncTime, false},
+		{"not known", unix.TIME_ERROR, syscall.EPERM, time.Hour, true},
+	} {
+		f := clock(func(*unix.Timex) (int, error) { return tt.state, tt.err }, tt.uptime)
+		if (f.fix == "") != tt.well {
+			t.Errorf("%s: got %+v, want well: %v", tt.name, f, tt.well)
+		}
+	}
+	if up := uptime(); up <= 0 {
+		t.Errorf("got an uptime of %v", up)
 	}
 }
 
