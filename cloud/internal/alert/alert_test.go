@@ -362,6 +362,15 @@ func TestEachKindBeginsAndEnds(t *testing.T) {
 			f.exec(`insert into reconciliation_difference (order_id, kind, detail) select order_id, 'balance', '' from reservation where id = $1::bigint`, f.reservation("DONE"))
 			return func() { f.exec(`update reconciliation_difference set resolved_at = now()`) }
 		}, kind: alert.Discrepancy, open: "gangnam difference:1"},
+		"PIN exposed at a keypad that is replaced": {begin: func(f *fixture) func() {
+			f.exec(`insert into door_pin (branch_id, device, pin, revealed_at) select id, 'room_1', '', $1 from branch where code = 'gangnam'`, f.now)
+			f.exec(`select alert_open('pin-exposed', 'gangnam', 'room_1', $1)`, f.now)
+			return func() { f.exec(`update branch set keypads = '{"room_1": "agent"}' where code = 'gangnam'`) }
+		}, kind: alert.PINExposed, open: "gangnam room_1"},
+		"break in a journal": {begin: func(f *fixture) func() {
+			f.exec(`select alert_open('discrepancy', 'gangnam', 'journal abc', $1)`, f.now)
+			return func() { f.now = f.now.Add(24 * time.Hour) }
+		}, kind: alert.Discrepancy, open: "gangnam journal abc", over: time.Minute},
 		"payment unclear": {begin: func(f *fixture) func() {
 			id := f.reservation("CONFIRMING")
 			return func() { f.exec(`update reservation set state = 'DONE' where id = $1::bigint`, id) }
@@ -398,7 +407,7 @@ func TestEachKindBeginsAndEnds(t *testing.T) {
 		"clock": {begin: func(f *fixture) func() {
 			f.exec(`update agent_inventory i set clock_offset_ms = -40000 from branch b where b.id = i.branch_id and b.code = 'gangnam'`)
 			return func() { f.exec(`update agent_inventory set clock_offset_ms = 100`) }
-		}, kind: alert.Clock, open: "gangnam agent"},
+		}, kind: alert.Clock, open: "gangnam agent", wait: 5 * time.Minute},
 		"certificate": {begin: func(f *fixture) func() {
 			f.CertificateEnd = f.now.Add(13 * 24 * time.Hour)
 			return func() { f.CertificateEnd = f.now.Add(90 * 24 * time.Hour) }
@@ -434,6 +443,50 @@ func TestEachKindBeginsAndEnds(t *testing.T) {
 			f.pass(5 * time.Minute)
 			f.wantMessages()
 		})
+	}
+}
+
+// A Pi without a clock battery starts after a power failure: its first telemetry has the time of the failure, the next one the right one.
+func TestClockAfterAPowerFailure(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.pass(10 * time.Second)
+	measure := func(clock time.Time) {
+		t.Helper()
+		reading := protocol.Telemetry{At: clock, Readings: []protocol.Reading{{Location: "로비", Celsius: 22, RelativeHumidity: 45}}}
+		if err := f.devices.Telemetry(t.Context(), []postgres.Telemetry{{Agent: agentOf("gangnam"), Telemetry: reading}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		f.offline("gangnam")
+		f.pass(time.Minute)
+		f.online("gangnam", nil)
+		measure(f.now.Add(-time.Minute))
+		f.pass(time.Minute)
+		measure(f.now)
+		f.pass(10 * time.Minute)
+	}
+	f.wantOpen()
+	f.wantMessages()
+}
+
+// A sensor whose first measurement takes longer than a reading is read a minute after the start. The clock of the Pi shows the time before the
+// power failure.
+func TestSensorAfterAPowerFailure(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.online("gangnam", []string{"로비"})
+	f.reading(22)
+	f.pass(10 * time.Second)
+	f.offline("gangnam")
+	f.pass(20 * time.Minute)
+	f.online("gangnam", []string{"로비"})
+	f.pass(time.Minute)
+	f.reading(22)
+	f.pass(time.Minute)
+	if got := f.list(`select distinct kind from alert`); len(got) != 1 || got[0] != string(alert.BranchOffline) {
+		t.Errorf("got alerts %v, want that of the branch only", got)
 	}
 }
 

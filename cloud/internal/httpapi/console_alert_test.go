@@ -22,7 +22,7 @@ func TestAlerts(t *testing.T) {
 	s := servicetest.Start(t)
 	c := newCast(t, s)
 	for i, branch := range []string{"", "gangnam", "hongdae", "gangnam"} {
-		if _, err := s.DB.Pool.Exec(t.Context(), `insert into alert (kind, branch, subject, since, notified_at, ended_at) values ('pin-exposed', $1, $2, now(), now(), $3)`,
+		if _, err := s.DB.Pool.Exec(t.Context(), `insert into alert (kind, branch, subject, since, notified_at, ended_at) values ('refund-failed', $1, $2, now(), now(), $3)`,
 			branch, "room_"+strconv.Itoa(i), map[bool]any{true: s.Clock.Now()}[i == 3]); err != nil {
 			t.Fatal(err)
 		}

@@ -18,11 +18,14 @@ type AlertLimits struct {
 	Undelivered  time.Duration // of a message with a key
 	Unclear      time.Duration // of a payment
 	Silent       time.Duration // of a sensor
+	FirstReading time.Duration // since the agent has connected: its own clock may not show that it has just started
 	Frozen       time.Duration // of a sensor that only repeats a reading: a real one varies in its last digits
 	Settle       time.Duration // after which the room of a stay is in the band of its climate policy
 	NoArrival    time.Duration // since the start of a stay
 	Quiet        time.Duration // after which an event that has no end, such as a forced door, counts as over
+	Journal      time.Duration // likewise a break in the journal of an agent
 	Clock        time.Duration // difference of an agent's clock; half of it ends the alert
+	ClockSettle  time.Duration // since the agent has connected: a Pi without a clock battery gets the time from the same network
 	MinCelsius   float64
 	MaxCelsius   float64
 	Reconcile    time.Duration // since the last complete comparison with the provider's books
@@ -75,6 +78,11 @@ func (s AlertSweep) conditions() []condition {
 		{"door-held", `
 			select a.branch, a.subject, a.since, false from alert a join branch b on b.code = a.branch join agent_inventory i on i.branch_id = b.id
 			where a.kind = 'door-held' and a.ended_at is null and ` + hasContact("a.subject"), nil},
+		// A disclosure begins it, another PIN ends it. At a door with another keypad, or one that was deleted, there is no PIN to change.
+		{"pin-exposed", `
+			select a.branch, a.subject, a.since, false from alert a join branch b on b.code = a.branch
+			join door_pin p on p.branch_id = b.id and p.device = a.subject
+			where a.kind = 'pin-exposed' and a.ended_at is null and ` + staticKeypad("a.subject"), nil},
 		{"reader-lockout", `
 			select a.branch, a.subject, a.since, false from alert a join branch b on b.code = a.branch, lateral ` + lockOut("$2::timestamptz") + ` l
 			where a.kind = 'reader-lockout' and a.ended_at is null and l.until > $2`, nil},
@@ -95,9 +103,9 @@ func (s AlertSweep) conditions() []condition {
 			  and not exists (select from refund f where f.reservation_id = r.id and f.state in ('PENDING', 'FAILED'))`,
 			[]any{s.Up, after(s.Unclear)}},
 		{"clock", `
-			select b.code, 'agent', i.seen_at, abs(i.clock_offset_ms) >= $3::bigint
+			select b.code, 'agent', i.seen_at, abs(i.clock_offset_ms) >= $3::bigint and coalesce(i.presence_since <= $4, true)
 			from agent_inventory i join branch b on b.id = i.branch_id
-			where i.online and abs(i.clock_offset_ms) >= $3::bigint / 2`, []any{s.Clock.Milliseconds()}},
+			where i.online and abs(i.clock_offset_ms) >= $3::bigint / 2`, []any{s.Clock.Milliseconds(), after(s.ClockSettle)}},
 		{"certificate", `select '', 'mqtt', $4::timestamptz, true where $3`,
 			[]any{!s.CertificateEnd.IsZero() && s.CertificateEnd.Before(s.Now.Add(s.Certificate)), s.Now}},
 		{"service-check", `select '', name, since, true from doctor_check where state = 'fail' and $3`, []any{true}},
@@ -162,13 +170,13 @@ func (s AlertSweep) slowConditions() []condition {
 			  and r.start_at <= $2 and ` + stayEnd + ` - interval '2 minutes' > $2
 			  and exists (select from message g where g.reservation_id = r.id) and ` + notArrived, []any{s.Now.Add(-s.NoArrival)}},
 		{"sensor-silent", `
-			select b.code, location.value, coalesce(last.at, i.started_at), last.at > $3 or greatest(last.at, i.started_at, $4) <= $3` + sensors +
+			select b.code, location.value, coalesce(last.at, i.started_at), last.at > $3 or greatest(last.at, i.started_at, $4) <= $3 and coalesce(i.presence_since <= $7, true)` + sensors +
 			`and (last.at is null or last.at <= $3 or exists (
 				select from sensor_reading s where s.branch_id = i.branch_id and s.location = location.value and s.at > $5 and s.at <= $6
 			) and not exists (
 				select from sensor_reading s where s.branch_id = i.branch_id and s.location = location.value and s.at > $5
 				   and (s.celsius, s.humidity) <> (last.celsius, last.humidity)))`,
-			[]any{s.Now.Add(-s.Silent), s.Up, s.Now.Add(-s.Frozen - time.Hour), s.Now.Add(-s.Frozen)}},
+			[]any{s.Now.Add(-s.Silent), s.Up, s.Now.Add(-s.Frozen - time.Hour), s.Now.Add(-s.Frozen), s.Now.Add(-s.FirstReading)}},
 		{"sensor-threshold", `
 			select b.code, location.value, last.at, last.celsius not between $4 and $5 or ` + outOfBand + ` >= 1` + sensors +
 			`and last.at > $3 and (last.celsius not between $4::float8 + 1 and $5::float8 - 1 or ` + outOfBand + ` > 0)`,
@@ -206,6 +214,12 @@ func SweepAlerts(ctx context.Context, tx pgx.Tx, s AlertSweep, slow bool) error 
 		  and not exists (select from reservation r where r.id = substr(a.subject, 13)::bigint and r.state in ('DONE', 'CONFLICT') and `+stayEnd+` > $1)`, s.Now)
 	if err != nil {
 		return fmt.Errorf("alerts about partners' bookings: %w", err)
+	}
+	// A break in the journal of an agent (package pass) is an event, too.
+	_, err = tx.Exec(ctx, `
+		update alert set ended_at = $1 where kind = 'discrepancy' and subject like 'journal %' and ended_at is null and since <= $2`, s.Now, s.Now.Add(-s.Journal))
+	if err != nil {
+		return fmt.Errorf("alerts about journals: %w", err)
 	}
 	return nil
 }
