@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -145,6 +146,9 @@ func (a *agent) run(ctx context.Context, info link.AgentInfo) error {
 	disconnect()
 	err := g.Wait()
 	a.climate.Close()
+	if errors.Is(err, ErrSettings) && a.ctx.Err() != nil {
+		return nil // the agent was stopped meanwhile
+	}
 	return err
 }
 

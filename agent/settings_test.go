@@ -49,3 +49,47 @@ func TestNewSettingsWaitForOpenDoors(t *testing.T) {
 		}
 	}
 }
+
+// stopping is a disk that has the agent stopped when it has stored something.
+type stopping struct {
+	settings.Disk
+	stop func()
+}
+
+func (d *stopping) Replace(name string, data []byte) error {
+	defer d.stop()
+	return d.Disk.Replace(name, data)
+}
+
+// TestStopComesBeforeARestart stops the agent in the moment in which it returns to the settings before. If it was started again, the service
+// manager would have to kill it.
+func TestStopComesBeforeARestart(t *testing.T) {
+	t.Parallel()
+	b := newBranch(t)
+	b.config.BrokerURL = "mqtt://127.0.0.1:1" // which does not answer
+	me := protocol.Agent{Branch: "gangnam", Username: "agent-gangnam"}
+	disk := &stopping{settings.Dir(t.TempDir()), func() {}}
+	open := func() *settings.Keeper {
+		k := settings.Open(settings.Config{
+			Disk: disk, File: func() (string, error) { return "file", nil }, Check: func(string) error { return nil },
+			TrialTimeout: time.Millisecond, Log: slog.New(slog.DiscardHandler),
+		})
+		k.Enrolled(me)
+		return k
+	}
+	if !open().Receive(protocol.Settings{Version: 1, Text: "one"}.Sign(brokertest.Key, me), brokertest.PublicKeys()) {
+		t.Fatal("the settings were not taken")
+	}
+	b.config.Settings = open() // with the trial
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	disk.stop = stop
+	time.AfterFunc(10*time.Second, stop)
+	err := agent.Run(ctx, b.config, b.board)
+	if s := b.config.Settings.Status(); s.Ended == nil || s.Ended.State != protocol.SettingsRolledBack {
+		t.Errorf("got %+v, want settings that were rolled back", s)
+	}
+	if err != nil {
+		t.Errorf("the agent that was stopped ended with %v", err)
+	}
+}
