@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/grantkey"
 	"github.com/yeolda/yeolda/cloud/internal/installation"
-	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
 // adoptCmd is `yeolda adopt`.
@@ -25,15 +25,22 @@ func (c *adoptCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	return p.withDatabase(c.Database, func(db *postgres.DB) error {
-		changed, err := keys.Adopt(p.ctx, db, p.by())
+	return p.withGrantKeys(c.Database, c.Secrets, func(ring *grantkey.Ring) error {
+		changed, err := keys.Adopt(p.ctx, ring.DB, p.by())
+		if err != nil {
+			return err
+		}
+		replaced, err := ring.ReplaceLost(p.ctx, p.by())
 		switch {
 		case err != nil:
 			return err
-		case !changed:
-			fmt.Fprintln(p.out, "these are the keys of the database already")
-		default:
+		case replaced:
+			fmt.Fprintln(p.out, "the key that signs grants was lost, too, and there is a new one: enroll each Pi again that yeolda agent keys list names")
+			fallthrough
+		case changed:
 			fmt.Fprintln(p.out, "the keys of the settings are those of the database from now on; yeolda doctor names the PINs that cannot be read")
+		default:
+			fmt.Fprintln(p.out, "these are the keys of the database already")
 		}
 		return nil
 	})

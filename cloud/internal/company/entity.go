@@ -209,11 +209,9 @@ func (s *Entities) stored(ctx context.Context, q postgres.Querier, c EntityChang
 		}
 		used[other.ClientKey] = true
 		for _, sealed := range [][]byte{other.WidgetKey, other.APIKey} {
-			secret, err := s.Keys.Open(postgres.EntityKeyPurpose, sealed)
-			if err != nil {
-				return row, fmt.Errorf("legal entity %s: %w", other.Code, err)
+			if secret, err := s.Keys.Open(postgres.EntityKeyPurpose, sealed); err == nil { // otherwise its encryption key is lost (yeolda adopt)
+				used[string(secret)] = true
 			}
-			used[string(secret)] = true
 		}
 	}
 	if used[c.ClientKey] {

@@ -95,21 +95,9 @@ func (r *Ring) read(ctx context.Context, q postgres.Querier) (*known, error) {
 	if err != nil {
 		return nil, fmt.Errorf("grantkey: read keys: %w", err)
 	}
-	private := make(map[string]ed25519.PrivateKey)
-	for _, key := range r.First {
-		private[public(key)] = key
-	}
-	for _, k := range keys {
-		switch {
-		case !k.RetiredAt.IsZero():
-			delete(private, k.Public)
-		case k.Seed != nil:
-			seed, err := r.Keys.Open(Purpose, k.Seed)
-			if err != nil || len(seed) != ed25519.SeedSize {
-				return nil, fmt.Errorf("grantkey: the key %s cannot be opened: %w", k.Public, err)
-			}
-			private[k.Public] = ed25519.NewKeyFromSeed(seed)
-		}
+	private, lost := r.private(keys)
+	if len(lost) > 0 {
+		return nil, fmt.Errorf("grantkey: the key %s cannot be opened", lost[0])
 	}
 	found := &known{signing: make(map[uint64]ed25519.PrivateKey), keys: keys}
 	pick := func(epoch uint64, keys []string) {
@@ -127,6 +115,27 @@ func (r *Ring) read(ctx context.Context, q postgres.Querier) (*known, error) {
 	}
 	r.known.Store(found)
 	return found, nil
+}
+
+// private returns the private keys that are not retired by their public keys, and the public keys of those that cannot be opened.
+func (r *Ring) private(keys []postgres.GrantKey) (private map[string]ed25519.PrivateKey, lost []string) {
+	private = make(map[string]ed25519.PrivateKey)
+	for _, key := range r.First {
+		private[public(key)] = key
+	}
+	for _, k := range keys {
+		switch {
+		case !k.RetiredAt.IsZero():
+			delete(private, k.Public)
+		case k.Seed != nil:
+			if seed, err := r.Keys.Open(Purpose, k.Seed); err == nil && len(seed) == ed25519.SeedSize {
+				private[k.Public] = ed25519.NewKeyFromSeed(seed)
+			} else {
+				lost = append(lost, k.Public)
+			}
+		}
+	}
+	return private, lost
 }
 
 func (r *Ring) first() []string {
@@ -237,6 +246,47 @@ func (r *Ring) Finish(ctx context.Context, actor string, anyway bool) error {
 		return fmt.Errorf("grantkey: finish: %w", err)
 	}
 	return nil
+}
+
+// ReplaceLost makes a new key if one cannot be opened, as after the loss of the encryption key, and retires those that are lost. Agents that
+// trust a key that is left receive the new one; the others have to be enrolled again. It reports whether a key was lost.
+func (r *Ring) ReplaceLost(ctx context.Context, actor string) (replaced bool, err error) {
+	err = r.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		replaced = false
+		if err := postgres.LockGrantKeys(ctx, tx); err != nil {
+			return err
+		}
+		keys, lists, err := postgres.GrantKeys(ctx, tx)
+		if err != nil {
+			return err
+		}
+		private, lost := r.private(keys)
+		if len(lost) == 0 {
+			return nil
+		}
+		_, fresh, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			return err
+		}
+		last, signing := lists[len(lists)-1], fresh
+		kept := slices.DeleteFunc(slices.Clone(last.Keys), func(key string) bool { return private[key] == nil })
+		if len(kept) > 0 {
+			signing = private[kept[0]]
+		}
+		if err := postgres.RetireGrantKeys(ctx, tx, kept, now); err != nil {
+			return err
+		}
+		list := protocol.KeyList{Epoch: last.Epoch + 1, Keys: append([]string{public(fresh)}, kept[:min(len(kept), protocol.MaxKeys-1)]...)}
+		if err := postgres.InsertKeyList(ctx, tx, list.Sign(signing), r.Keys.Seal(Purpose, fresh.Seed()), now); err != nil {
+			return err
+		}
+		replaced = true
+		return postgres.AppendAudit(ctx, tx, audit.Entry{Actor: actor, Action: "agent.keys.replace", Target: public(fresh), Detail: map[string]any{"lost": lost}})
+	})
+	if err != nil {
+		return false, fmt.Errorf("grantkey: replace lost keys: %w", err)
+	}
+	return replaced, nil
 }
 
 // Run sends key lists to agents that are behind, and finishes a rotation once every active agent has the new key, until ctx

@@ -113,6 +113,15 @@ func (r *Keyring) Current(sealed []byte) bool {
 // SealingKeyID returns the id of the sealing key, as stored in sealed values.
 func (r *Keyring) SealingKeyID() []byte { return r.first[:] }
 
+// KeyIDs returns the ids of all keys, as stored in sealed values.
+func (r *Keyring) KeyIDs() [][]byte {
+	ids := make([][]byte, 0, len(r.aeads))
+	for id := range r.aeads {
+		ids = append(ids, id[:])
+	}
+	return ids
+}
+
 // MAC returns the HMAC-SHA256 of a text under a key of its own for each purpose, derived from the sealing key. Without
 // the key a text cannot be found by trying all candidates, as phone numbers could be with a plain hash.
 func (r *Keyring) MAC(purpose, text string) []byte { return mac(r.roots[0], purpose, text) }
