@@ -41,11 +41,13 @@ type fixture struct {
 	keys    string // the encryption key, and the earlier ones
 	heard   bool
 	silent  string // a branch whose agent reports nothing
+
+	startedAt time.Time // of agents, by their own clocks
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{t: t, db: pgtest.New(t), now: start, keys: seal.NewKey(), heard: true}
+	f := &fixture{t: t, db: pgtest.New(t), now: start, keys: seal.NewKey(), heard: true, startedAt: start.Add(-time.Hour)}
 	f.db.Now = func() time.Time { return f.now }
 	f.exec(`insert into branch (code, name_ko) values ('gangnam', '강남점'), ('hongdae', '홍대점')`)
 	f.exec(`insert into room (branch_id, no) select id, 1 from branch`)
@@ -117,7 +119,7 @@ func (f *fixture) online(branch string, sensors []string, tests ...protocol.Self
 	f.exec(`insert into agent_credential (username, branch_id, secret_hash, active) select $1, id, '', true from branch where code = $2
 		on conflict do nothing`, agentOf(branch).Username, branch)
 	err := f.devices.Announced(f.t.Context(), []device.Announcement{{Agent: agentOf(branch), Online: true, Status: &protocol.Status{
-		State: protocol.Online, BootID: "boot", StartedAt: start.Add(-time.Hour),
+		State: protocol.Online, BootID: "boot", StartedAt: f.startedAt,
 		Inventory: &protocol.Inventory{Sensors: sensors, Doors: []protocol.Door{{Device: "front_1", Contact: true, Exit: true}}}, SelfTest: tests}}})
 	if err != nil {
 		f.t.Fatal(err)
@@ -127,6 +129,15 @@ func (f *fixture) online(branch string, sensors []string, tests ...protocol.Self
 func (f *fixture) offline(branch string) {
 	f.t.Helper()
 	if err := f.devices.Announced(f.t.Context(), []device.Announcement{{Agent: agentOf(branch)}}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// measure has the agent of gangnam report a reading at a time of its clock.
+func (f *fixture) measure(clock time.Time) {
+	f.t.Helper()
+	reading := protocol.Telemetry{At: clock, Readings: []protocol.Reading{{Location: "로비", Celsius: 22, RelativeHumidity: 45}}}
+	if err := f.devices.Telemetry(f.t.Context(), []postgres.Telemetry{{Agent: agentOf("gangnam"), Telemetry: reading}}); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -262,7 +273,7 @@ func TestHeldDoorWithoutItsContact(t *testing.T) {
 			remove := func() {
 				t.Helper()
 				err := f.devices.Announced(t.Context(), []device.Announcement{{Agent: agentOf("gangnam"), Online: true, Status: &protocol.Status{
-					State: protocol.Online, BootID: "boot", StartedAt: start.Add(-time.Hour),
+					State: protocol.Online, BootID: "boot", StartedAt: f.startedAt,
 					Inventory: &protocol.Inventory{Doors: []protocol.Door{{Device: "front_1", Kind: protocol.DoorFront, Exit: true}}}}}})
 				if err != nil {
 					t.Fatal(err)
@@ -451,24 +462,29 @@ func TestClockAfterAPowerFailure(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.pass(10 * time.Second)
-	measure := func(clock time.Time) {
-		t.Helper()
-		reading := protocol.Telemetry{At: clock, Readings: []protocol.Reading{{Location: "로비", Celsius: 22, RelativeHumidity: 45}}}
-		if err := f.devices.Telemetry(t.Context(), []postgres.Telemetry{{Agent: agentOf("gangnam"), Telemetry: reading}}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for range 2 {
 		f.offline("gangnam")
 		f.pass(time.Minute)
 		f.online("gangnam", nil)
-		measure(f.now.Add(-time.Minute))
+		f.measure(f.now.Add(-time.Minute))
 		f.pass(time.Minute)
-		measure(f.now)
+		f.measure(f.now)
 		f.pass(10 * time.Minute)
 	}
 	f.wantOpen()
 	f.wantMessages()
+}
+
+// A clock that steps after a start with the right time raises the alert at once.
+func TestClockThatStepsAfterTheStart(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.startedAt = f.now.Add(-10 * time.Second)
+	f.online("gangnam", nil)
+	f.pass(10 * time.Second)
+	f.measure(f.now.Add(-time.Minute))
+	f.pass(10 * time.Second)
+	f.wantOpen("clock gangnam agent")
 }
 
 // A sensor whose first measurement takes longer than a reading is read a minute after the start. The clock of the Pi shows the time before the

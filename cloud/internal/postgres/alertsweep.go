@@ -102,10 +102,12 @@ func (s AlertSweep) conditions() []condition {
 			where r.state in ('CONFIRMING', 'CANCELING') and r.updated_at <= $4
 			  and not exists (select from refund f where f.reservation_id = r.id and f.state in ('PENDING', 'FAILED'))`,
 			[]any{s.Up, after(s.Unclear)}},
+		// An agent that has connected as soon as it had started, by its own clock, had the right time already.
 		{"clock", `
-			select b.code, 'agent', i.seen_at, abs(i.clock_offset_ms) >= $3::bigint and coalesce(i.presence_since <= $4, true)
+			select b.code, 'agent', i.seen_at, abs(i.clock_offset_ms) >= $3::bigint
+			       and coalesce(i.presence_since <= $4 or i.presence_since - i.started_at <= $5::interval, true)
 			from agent_inventory i join branch b on b.id = i.branch_id
-			where i.online and abs(i.clock_offset_ms) >= $3::bigint / 2`, []any{s.Clock.Milliseconds(), after(s.ClockSettle)}},
+			where i.online and abs(i.clock_offset_ms) >= $3::bigint / 2`, []any{s.Clock.Milliseconds(), after(s.ClockSettle), s.Clock}},
 		{"certificate", `select '', 'mqtt', $4::timestamptz, true where $3`,
 			[]any{!s.CertificateEnd.IsZero() && s.CertificateEnd.Before(s.Now.Add(s.Certificate)), s.Now}},
 		{"service-check", `select '', name, since, true from doctor_check where state = 'fail' and $3`, []any{true}},
