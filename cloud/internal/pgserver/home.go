@@ -214,6 +214,11 @@ func (h home) run(cmd *exec.Cmd) (output []byte, err error) {
 // initialize creates the cluster beside its final place and moves it there when it is complete, so that an incomplete one
 // is never used.
 func (h home) initialize(ctx context.Context, bin string, volatile bool) error {
+	if kept, err := filepath.Glob(h.cluster() + "-*"); err != nil || len(kept) > 0 {
+		// Do not create an empty database in place of one that an upgrade has moved away.
+		return errors.Join(err, fmt.Errorf("%s is missing, and %v of an upgrade is still here: if the upgrade was interrupted, give it the name of the former and repeat yeolda pg-upgrade",
+			h.cluster(), kept))
+	}
 	unfinished, err := h.createCluster(ctx, bin, volatile)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -61,6 +62,21 @@ func TestUpgrade(t *testing.T) {
 	s.Stop()
 	if err := upgrade(t.Context(), opts, h, bin, bin); err == nil {
 		t.Error("the kept cluster of the last upgrade was overwritten")
+	}
+
+	// As after a power failure between the last two steps of an upgrade: the old cluster is moved away, and the new one is not in its place.
+	unfinished := filepath.Join(h.dir, "unfinished-1")
+	if err := os.Rename(h.cluster(), unfinished); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Start(t.Context(), opts); err == nil {
+		s.Stop()
+		t.Error("an empty database was created in place of the one that was being upgraded")
+	} else if !strings.Contains(err.Error(), h.cluster()+"-") {
+		t.Errorf("the old cluster is not named: %v", err)
+	}
+	if _, err := os.Stat(unfinished); err != nil {
+		t.Errorf("the new cluster: %v", err)
 	}
 }
 
