@@ -110,3 +110,37 @@ func TestServeWaitsForARestoration(t *testing.T) {
 		t.Errorf("got %d branches, %d rebuilds, want 3, 1", got["branch"], got["rebuild"])
 	}
 }
+
+// TestBackupOfAnOpenRebuild restores a backup that was made while an order of an earlier restoration was still to be decided. The rebuild that
+// begins is another one, and identifiers jump again: those after the backup are in receipts and messages.
+func TestBackupOfAnOpenRebuild(t *testing.T) {
+	s := newShell(t).withDatabase()
+	s.ok("branch", "apply", "-f", demoFile)
+	exec := func(url, sql string, into ...any) {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context())
+		if err := conn.QueryRow(t.Context(), sql).Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var earlier, later time.Time
+	exec(os.Getenv("YEOLDA_DATABASE_URL"), `insert into rebuild default values returning begun_at`, &earlier)
+	file := filepath.Join(t.TempDir(), "backup")
+	s.ok("backup", file)
+	restored := pgtest.Empty(t, os.Getenv("YEOLDA_DATABASE_URL"))
+	s.Setenv("YEOLDA_DATABASE_URL", restored)
+	s.ok("restore", file)
+	exec(restored, `select begun_at from rebuild where ended_at is null`, &later)
+	if !later.After(earlier) {
+		t.Errorf("the open rebuild began at %v, that of the backup at %v", later, earlier)
+	}
+	var id int64
+	exec(restored, `select nextval(pg_get_serial_sequence('reservation', 'id'))`, &id)
+	if id < 1_000_000 {
+		t.Errorf("the next reservation has the id %d, which the lost ones had", id)
+	}
+}

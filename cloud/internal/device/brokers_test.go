@@ -3,9 +3,12 @@ package device_test
 import (
 	"context"
 	"crypto/ed25519"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/protocol"
@@ -59,4 +62,18 @@ func TestListOfBrokers(t *testing.T) {
 	put()
 	want(report(new(uint64(1))), protocol.BrokerList{Epoch: 2, Brokers: []string{}})
 	want(report(new(uint64(2))))
+
+	// The database is restored from a backup of before the last list, and the servers have other names.
+	f.exec(`delete from broker_list where epoch = 2`)
+	err := f.db.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error { return postgres.BeginRebuild(ctx, tx) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := report(new(uint64(2))); len(got) != 1 || got[0].Epoch <= 2 || !slices.Equal(got[0].Brokers, first.Brokers) {
+		t.Errorf("after a restoration: got %+v, want the list of the backup with a later epoch", got)
+	}
+	put("wss://c/mqtt")
+	if got := report(new(uint64(2))); len(got) != 1 || got[0].Epoch <= 2 || !slices.Equal(got[0].Brokers, []string{"wss://c/mqtt"}) {
+		t.Errorf("after a restoration with other servers: got %+v, want the new list with a later epoch", got)
+	}
 }

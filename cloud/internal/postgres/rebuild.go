@@ -28,6 +28,11 @@ func BeginRebuild(ctx context.Context, tx pgx.Tx) error {
 	if _, err = tx.Exec(ctx, `update event_head set place = place + $1`, sequenceJump); err != nil {
 		return err
 	}
+	// Agents may have a later list of brokers than the backup, and take none with a lower epoch.
+	if _, err = tx.Exec(ctx, `
+		insert into broker_list (epoch, brokers) select epoch + $1, brokers from broker_list order by epoch desc limit 1`, sequenceJump); err != nil {
+		return err
+	}
 	_, err = tx.Exec(ctx, `
 		select setval(format('%I.%I', schemaname, sequencename)::regclass, coalesce(last_value, start_value) + $1)
 		from pg_sequences where schemaname = 'public' and data_type = 'bigint'::regtype and sequencename not like 'goose%'`, sequenceJump)

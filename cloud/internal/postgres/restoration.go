@@ -102,8 +102,11 @@ func endRestoration(ctx context.Context, pool *pgxpool.Pool) error {
 		return err
 	}
 	db := &DB{Pool: pool, Now: time.Now}
-	err = db.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+	err = db.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		if err := PutPendingErasures(ctx, tx, r.Erasures); err != nil {
+			return err
+		}
+		if err := EndRebuild(ctx, tx, now); err != nil { // of an earlier restoration, open when the backup was made
 			return err
 		}
 		if err := BeginRebuild(ctx, tx); err != nil {
