@@ -27,8 +27,8 @@ func (p *program) keepErasures(db *postgres.DB, file string) error {
 	if err != nil {
 		return err
 	}
-	all := slices.Compact(slices.Sorted(slices.Values(append(known, erased...))))
-	if len(all) == len(known) {
+	all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(known, erased))))
+	if slices.Equal(all, known) {
 		return nil
 	}
 	if err := os.WriteFile(file+".part", []byte(strings.Join(all, "\n")+"\n"), 0o600); err != nil {

@@ -78,6 +78,30 @@ func TestErasureSurvivesARestore(t *testing.T) {
 	s.ok("audit", "verify")
 }
 
+// The lists of two machines were joined by hand and name a person twice. A backup adds to such a list, too.
+func TestErasureIsAddedToAJoinedList(t *testing.T) {
+	s := newShell(t).withDatabase()
+	s.ok("branch", "apply", "-f", demoFile)
+	conn, err := pgx.Connect(t.Context(), os.Getenv("YEOLDA_DATABASE_URL"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	const known, erased = "0123456789abcdef", "fedcba9876543210"
+	if _, err := conn.Exec(t.Context(), `insert into erasure_pending values ('`+erased+`')`); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	list := filepath.Join(dir, "erasures")
+	if err := os.WriteFile(list, []byte(known+"\n"+known+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.ok("backup", filepath.Join(dir, "backup"))
+	if got, err := os.ReadFile(list); err != nil || string(got) != known+"\n"+erased+"\n" {
+		t.Errorf("got %q, %v, want both persons once", got, err)
+	}
+}
+
 // everything returns all rows of a database as text.
 func everything(t *testing.T, url string) string {
 	t.Helper()
