@@ -188,6 +188,8 @@ func (s Settings) validateURLs(problem report) {
 	check("YEOLDA_SMTP_URL", s.Messages.SMTPURL, "smtp")
 	check("YEOLDA_PARTNER_URL", s.Partner.URL, "http", "https")
 	check("YEOLDA_AUDIT_HEAD_URL", s.Log.AuditHeadURL.Reveal(), "http", "https")
+	check("YEOLDA_TRACES_URL", s.Traces.URL, "http", "https")
+	check("YEOLDA_AGENT_PACKAGES", s.MQTT.AgentPackages, "http", "https")
 	check("YEOLDA_DISCORD_WEBHOOK_URL", s.Discord.WebhookURL.Reveal(), "http", "https")
 	if stage := s.Sandbox.StageOrigin; stage != "" && !IsOrigin(stage) {
 		problem("YEOLDA_STAGE_ORIGIN", NotAnOrigin)

@@ -399,6 +399,8 @@ func TestCheckNamesEveryProblem(t *testing.T) {
 		{[]string{"--partner-url=https://partner.example"}, []string{"YEOLDA_PARTNER_ID", "YEOLDA_PARTNER_SECRET"}},
 		{[]string{"--agent-release-keys=abc"}, []string{"YEOLDA_AGENT_RELEASE_KEYS"}},
 		{[]string{"--audit-head-url=elsewhere"}, []string{"YEOLDA_AUDIT_HEAD_URL"}},
+		{[]string{"--traces-url=elsewhere"}, []string{"YEOLDA_TRACES_URL"}},
+		{[]string{"--agent-packages=packages.example/agent"}, []string{"YEOLDA_AGENT_PACKAGES"}},
 		{[]string{"--discord-public-key=abc"}, []string{"YEOLDA_DISCORD_PUBLIC_KEY"}},
 	} {
 		err := settings(t, c.args...).Effective().Check()
