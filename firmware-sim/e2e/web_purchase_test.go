@@ -225,11 +225,30 @@ func TestWebPurchase(t *testing.T) {
 		p.press("카드", "원 결제하기")
 		p.wait("the payment window", `location.origin === `+quoted(s.SandboxAt))
 		p.press("결제 취소하고 돌아가기")
-		p.see("결제를 취소하셨어요", "자리는 아직 맡아 두고 있어요")
+		p.see("결제를 취소하셨어요", "자리를 맡아 드려요")
 		p.press("예약 그만두기")
 		p.at("/b/gangnam")
 		p.see("언제 갈까요?")
 		p.notHeld()
+	})
+
+	story("closed payment window after the hold", func(t *testing.T, p *page) {
+		p.expect("401 (Unauthorized)")
+		p.begin("내일", "4번 룸")
+		p.reserve()
+		p.introduce("01045678902")
+		p.see("카드")
+		p.wait("the end of the hold", `fetch("/api/reservation", {method: "DELETE"}).then(r => window.ended = r.ok) && window.ended`)
+		p.press("카드", "원 결제하기")
+		p.wait("the payment window", `location.origin === `+quoted(s.SandboxAt))
+		p.press("결제 취소하고 돌아가기")
+		p.see("결제를 취소하셨어요", "결제되지 않았어요")
+		p.settle()
+		if p.sees("맡아") {
+			t.Error("the page says that the room is held, which it is not")
+		}
+		p.press("다시 결제하기")
+		p.see("맡아 둔 시간이 지났어요", "다시 맡기")
 	})
 
 	story("back gives the room back", func(t *testing.T, p *page) {

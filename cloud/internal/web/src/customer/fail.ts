@@ -89,9 +89,8 @@ export function refused(code: string | null, message: string): Child {
 
 /** Explains the provider's code. An unknown code is explained by the provider's own message. */
 function reason(code: string | null, message: string): string {
-  if (!code) return t("failOther");
+  if (!code || /CANCEL/.test(code)) return t("failOther");
   if (code === "REFUNDED_PAYMENT") return t("failRefunded");
-  if (/CANCEL/.test(code)) return t("failCanceled");
   if (/PROCESS_ABORTED/.test(code)) return t("failAborted");
   if (/EXCEED|LIMIT|REJECT_(ACCOUNT|CARD)_PAYMENT/.test(code)) return t("failLimit");
   if (/PASSWORD|INVALID_CARD|CARD_NUMBER|EXPIRATION/.test(code)) return t("failInput");

@@ -178,6 +178,6 @@ function order(held: Held): Record<string, string> {
 function refusal(error: unknown): string {
   const { code, message } = error as { code?: string; message?: string };
   if (code === "NEED_AGREEMENT_WITH_REQUIRED_TERMS") return t("agree");
-  if (code === "USER_CANCEL" || code === "PAY_PROCESS_CANCELED") return t("failCanceled");
+  if (code === "USER_CANCEL" || code === "PAY_PROCESS_CANCELED") return t("failOther");
   return code && message ? message : explain(error);
 }

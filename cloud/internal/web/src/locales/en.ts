@@ -201,7 +201,6 @@ export const en: Texts = {
 
   failTitle: "The payment did not go through",
   canceledPayTitle: "You cancelled the payment",
-  failCanceled: "We are still holding the room for you.",
   failAborted: "The payment was not carried out. Please try again.",
   failRejected: "The card company declined. Please use another card or method.",
   failLimit: "The limit or balance is too low. Please use another method.",

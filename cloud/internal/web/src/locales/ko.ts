@@ -198,7 +198,6 @@ export const ko = {
 
   failTitle: "결제를 마치지 못했어요",
   canceledPayTitle: "결제를 취소하셨어요",
-  failCanceled: "자리는 아직 맡아 두고 있어요.",
   failAborted: "결제가 진행되지 않았어요. 다시 시도해 주세요.",
   failRejected: "카드사에서 승인하지 않았어요. 다른 카드나 결제 수단을 써 주세요.",
   failLimit: "한도나 잔액이 부족해요. 다른 결제 수단을 써 주세요.",
