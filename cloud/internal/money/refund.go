@@ -34,7 +34,7 @@ type Refund struct {
 	Attempt        int
 	ErrorCode      string // the provider's code and message, if it declined
 	ErrorMessage   string
-	CreatedAt      time.Time
+	RequestedAt    time.Time // by the latest request
 	DueAt          time.Time // by law; zero until the bank transfers it
 	AccountBy      string    // the administrator whose account, amount or refund by hand waits for the approval of another one
 	Outside        []byte    // the refund by hand that waits for approval; JSON
@@ -77,6 +77,10 @@ func (f Refund) Waits() bool {
 func (f Refund) AtBank() bool {
 	return f.State == RefundPending || f.State == RefundFailed && f.Taken || f.TransferRejected()
 }
+
+// Outstanding reports whether the money has left the provider's balance and not reached the guest, also while a rejected transfer is
+// requested again.
+func (f Refund) Outstanding() bool { return f.AtBank() || f.State == RefundRequested && f.Taken }
 
 // TransferRejected reports whether the bank has rejected the transfer, and no later request has been declined.
 func (f Refund) TransferRejected() bool {

@@ -43,7 +43,7 @@ func DeskQueue(ctx context.Context, q Querier, branches []string, unclearAt time
 			       b.code, r.id, coalesce(r.order_id, ''), f.id as refund, 0::bigint as difference, coalesce((f.outside_request ->> 'Amount')::int, f.amount), f.created_at as since, f.due_at,
 			       concat_ws(' ', f.error_code, f.error_message, f.account_by, f.outside_request ->> 'How', f.outside_request ->> 'Reference'), nullif(f.account_summary, '')
 			from refund f join reservation r on r.id = f.reservation_id join branch b on b.id = r.branch_id
-			where (f.state in ('PENDING', 'FAILED') or f.state = 'REQUESTED' and (f.created_at < $2 or f.outside_request is not null)) and ($1::text[] is null or b.code = any($1))
+			where (f.state in ('PENDING', 'FAILED') or f.state = 'REQUESTED' and (coalesce(f.requested_at, f.created_at) < $2 or f.outside_request is not null)) and ($1::text[] is null or b.code = any($1))
 			union all
 			select case d.kind when 'orphan' then 'orphan' when 'refund-refused' then 'refused' when 'stuck' then 'unclear'
 			            when 'late-deposit' then 'late' when 'reversal' then 'reversal' when 'entered-after-refund' then 'entered-after-refund'
@@ -52,7 +52,7 @@ func DeskQueue(ctx context.Context, q Querier, branches []string, unclearAt time
 			from reconciliation_difference d left join reservation r on r.id = discrepancy_reservation(d.order_id) left join branch b on b.id = r.branch_id
 			where d.resolved_at is null and ($1::text[] is null or b.code = any($1))
 			  and not (d.kind in ('refund', 'refund-overdue', 'late-deposit', 'stuck', 'balance') and exists (
-			      select from refund f where f.reservation_id = r.id and (f.state in ('PENDING', 'FAILED') or f.state = 'REQUESTED' and f.created_at < $2)))
+			      select from refund f where f.reservation_id = r.id and (f.state in ('PENDING', 'FAILED') or f.state = 'REQUESTED' and coalesce(f.requested_at, f.created_at) < $2)))
 			union all
 			select 'cash-receipt', b.code, r.id, coalesce(r.order_id, ''), 0, 0, coalesce(nullif(c.standing, 0), c.amount), c.requested_at, null,
 			       concat_ws(' ', c.error_code, c.error_message), c.masked

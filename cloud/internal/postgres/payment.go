@@ -172,7 +172,7 @@ func Stuck(ctx context.Context, q Querier, id booking.ReservationID, before time
 		and case r.state
 		    when 'CONFIRMING' then p.attempted_at <= $1
 		    when 'WAITING_FOR_DEPOSIT' then r.expires_at <= $1
-		    else exists (select from refund f where f.reservation_id = r.id and f.state = 'REQUESTED' and f.created_at <= $1)
+		    else exists (select from refund f where f.reservation_id = r.id and f.state = 'REQUESTED' and coalesce(f.requested_at, f.created_at) <= $1)
 		end`, before, id)
 	if err != nil {
 		return nil, err

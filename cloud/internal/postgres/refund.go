@@ -56,7 +56,7 @@ func RefundByID(ctx context.Context, q Querier, id int64) (money.Refund, error) 
 }
 
 const selectRefund = `
-		select id, reservation_id, state, reason, amount, requested_by, account, key_revoked or revoked_key is not null, idempotency_key, attempt, error_code, error_message, created_at, due_at, account_by,
+		select id, reservation_id, state, reason, amount, requested_by, account, key_revoked or revoked_key is not null, idempotency_key, attempt, error_code, error_message, coalesce(requested_at, created_at), due_at, account_by,
 		       keeps_stay, part, outside_request, taken, rest, policy_at, extension_account
 		from refund `
 
@@ -65,7 +65,7 @@ func scanRefund(row pgx.CollectableRow) (f money.Refund, err error) {
 		code, message, by *string
 		due, policy       *time.Time
 	)
-	err = row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &f.KeyRevoked, &f.IdempotencyKey, &f.Attempt, &code, &message, &f.CreatedAt, &due, &by, &f.KeepsStay, &f.Part, &f.Outside, &f.Taken, &f.Rest, &policy, &f.ExtensionAccount)
+	err = row.Scan(&f.ID, &f.Reservation, &f.State, &f.Reason, &f.Amount, &f.By, &f.Account, &f.KeyRevoked, &f.IdempotencyKey, &f.Attempt, &code, &message, &f.RequestedAt, &due, &by, &f.KeepsStay, &f.Part, &f.Outside, &f.Taken, &f.Rest, &policy, &f.ExtensionAccount)
 	f.ErrorCode, f.ErrorMessage, f.DueAt, f.AccountBy, f.PolicyAt = value(code), value(message), value(due), value(by), value(policy)
 	return f, err
 }
@@ -113,7 +113,7 @@ func RestoreKeys(ctx context.Context, tx pgx.Tx, id booking.ReservationID, refun
 func ReopenRefund(ctx context.Context, tx pgx.Tx, id int64, account []byte, key string) error {
 	_, err := tx.Exec(ctx, `
 		update refund set state = 'REQUESTED', account = coalesce($2, account), idempotency_key = $3, attempt = 1,
-		       error_code = null, error_message = null, updated_at = clock_timestamp() where id = $1`, id, account, key)
+		       error_code = null, error_message = null, requested_at = clock_timestamp(), updated_at = clock_timestamp() where id = $1`, id, account, key)
 	return err
 }
 
@@ -122,7 +122,7 @@ func ReopenRefund(ctx context.Context, tx pgx.Tx, id int64, account []byte, key 
 func RequestClosing(ctx context.Context, tx pgx.Tx, id int64, key string) error {
 	_, err := tx.Exec(ctx, `
 		update refund set state = 'REQUESTED', account = null, account_summary = null, account_by = null, outside_request = null, idempotency_key = $2,
-		       attempt = 1, error_code = null, error_message = null, updated_at = clock_timestamp() where id = $1`, id, key)
+		       attempt = 1, error_code = null, error_message = null, requested_at = clock_timestamp(), updated_at = clock_timestamp() where id = $1`, id, key)
 	return err
 }
 
@@ -159,9 +159,9 @@ func HasRefund(ctx context.Context, q Querier, id booking.ReservationID) (refund
 	return refunded, err
 }
 
-// SetRefundDue stores the deadline of the bank's transfer; the first value is kept.
+// SetRefundDue stores the deadline of the bank's transfer. Each transfer of a refund has its own.
 func SetRefundDue(ctx context.Context, tx pgx.Tx, id int64, due time.Time) error {
-	_, err := tx.Exec(ctx, `update refund set due_at = coalesce(due_at, $2) where id = $1`, id, due)
+	_, err := tx.Exec(ctx, `update refund set due_at = $2 where id = $1`, id, due)
 	return err
 }
 

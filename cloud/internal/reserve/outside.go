@@ -143,7 +143,7 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 		return RefundResult{}, ErrNothingToRefund
 	}
 	left, rejected := c.Payment.InBalance(), 0
-	if f != nil && f.AtBank() {
+	if f != nil && f.Outstanding() {
 		rejected = f.Amount // the guest does not have it yet
 	}
 	left += rejected
@@ -207,7 +207,7 @@ func stuckSince(f money.Refund, now time.Time) bool {
 	if f.State == money.RefundPending {
 		return !f.DueAt.IsZero() && now.After(f.DueAt)
 	}
-	return now.Sub(f.CreatedAt) > stuckAfter
+	return now.Sub(f.RequestedAt) > stuckAfter
 }
 
 func (c *change) recordOutside(f *money.Refund, won, rejected int, req OutsideRequest) (id int64, err error) {

@@ -93,7 +93,7 @@ func (c *change) returns() (policy booking.RefundPolicy, won int, err error) {
 // kept returns the won of a paid reservation that the guest does not have back.
 func kept(r booking.Reservation, payment money.Payment, current money.Refund) int {
 	won := rule.Snapshot{Reservation: r, Payment: payment}.Left()
-	if current.AtBank() {
+	if current.Outstanding() {
 		won += current.Amount
 	}
 	return won

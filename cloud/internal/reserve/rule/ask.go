@@ -125,7 +125,7 @@ func (s Snapshot) Cancelled(cause error, p toss.Payment, lookedUp error, now tim
 		return Rephrase
 	case s.Refund.Part:
 		return partCancelled(cause, s.Refund.Attempt)
-	case over(p, time.Time{}):
+	case over(p, time.Time{}) && !s.rejectedBefore(p):
 		return Act
 	case p.Status == toss.StatusWaitingForDeposit && !s.reopens(now):
 		return AskLater // nothing was paid, so there is nothing to refund: the account is closed later, or expires

@@ -116,6 +116,11 @@ func (s Snapshot) After(a Answer, now time.Time) Step {
 		return s.foreign(p)
 	case s.keepsStay() && (a.Returned || a.Declined):
 		return s.keptRefund(a)
+	case !a.Returned && s.rejectedBefore(p):
+		if a.Declined {
+			return s.declined(p, now)
+		}
+		return Stay
 	case over(p, now):
 		return s.over(p, now)
 	case a.Returned && state == booking.Canceling && s.partReturned(p):
@@ -434,6 +439,13 @@ func (s Snapshot) explained(p toss.Payment, reply bool) bool {
 // proof, so the request is repeated.
 func (s Snapshot) partReturned(p toss.Payment) bool {
 	return s.Refund != nil && s.Refund.Part && p.TotalAmount-p.BalanceAmount >= s.Refund.Amount
+}
+
+// rejectedBefore reports whether the refund in progress repeats a transfer that the bank has rejected, and the payment still shows that
+// rejection: it is no answer to the new request.
+func (s Snapshot) rejectedBefore(p toss.Payment) bool {
+	f := s.Refund
+	return f != nil && f.State == money.RefundRequested && f.Taken && AtBank(p.RefundStatus()) == money.RefundFailed
 }
 
 // follow returns Follow while the bank transfers a part, or has rejected its transfer, otherwise the step.
