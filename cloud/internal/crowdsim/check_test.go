@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
@@ -63,6 +64,7 @@ func (w *world) check(t *testing.T) {
 		}
 	}
 	w.checkBooks(t)
+	w.checkHistories(t)
 	w.checkMessages(t)
 	w.checkPartner(t)
 	w.checkReceipts(t)
@@ -76,7 +78,7 @@ func (w *world) checkBooks(t *testing.T) {
 			held[p.OrderID] += p.BalanceAmount
 		}
 	}
-	for _, text := range w.rows(t, `select order_id || ' ' || sum(won) from money_entry where kind <> 'outside' group by order_id`) {
+	for _, text := range w.rows(t, `select order_id || ' ' || sum(won) from money_entry where kind not in ('outside', 'rejected') group by order_id`) {
 		order, won, _ := strings.Cut(text, " ")
 		if fmt.Sprint(held[order]) != won {
 			t.Errorf("seed %d: order %s: the provider holds %d won, the books say %s", w.seed, order, held[order], won)
@@ -86,6 +88,29 @@ func (w *world) checkBooks(t *testing.T) {
 	for order, won := range held {
 		if won > 0 {
 			t.Errorf("seed %d: order %s: the provider holds %d won and the books nothing", w.seed, order, won)
+		}
+	}
+}
+
+// checkHistories checks that the guests' lists show as refunded what our books have of each payment.
+func (w *world) checkHistories(t *testing.T) {
+	kept := map[string]string{}
+	for _, text := range w.rows(t, `select reservation_id || ' ' || sum(won) from money_entry group by reservation_id`) {
+		id, won, _ := strings.Cut(text, " ")
+		kept[id] = won
+	}
+	for n := range guests {
+		for _, mobile := range mobiles(n) {
+			list, err := w.replicas[0].Replica(t).History(w.ctx, booking.LoginMobile, mobile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range list {
+				id := fmt.Sprint(r.ID)
+				if won, booked := kept[id]; booked && !r.PaidAt.IsZero() && fmt.Sprint(r.Amount-r.Refunded) != won {
+					t.Errorf("seed %d: reservation %s: the guest's list shows %d of %d won as refunded, the books keep %s", w.seed, id, r.Refunded, r.Amount, won)
+				}
+			}
 		}
 	}
 }
@@ -165,10 +190,7 @@ func (w *world) checkReceipts(t *testing.T) {
 		outside, _ := strconv.Atoi(part[1])
 		hash := sha256.Sum256([]byte(part[0]))
 		order := fmt.Sprintf("cash-%x", hash[:16])
-		want := 0
-		if held[part[0]] > 0 {
-			want = held[part[0]] - outside
-		}
+		want := max(0, held[part[0]]-outside)
 		if standing[order] != want {
 			t.Errorf("seed %d: order %s: a cash receipt of %d won stands (%s), want %d", w.seed, part[0], standing[order], part[2], want)
 		}

@@ -12,6 +12,7 @@ const (
 	Refunded = "refunded"
 	Reversed = "reversed" // the bank took a deposit back
 	Outside  = "outside"  // an administrator returned it outside the provider
+	Rejected = "rejected" // a refund that the bank has rejected, and that an administrator has returned outside the provider
 )
 
 // Entry is one movement of money as the provider reports it.

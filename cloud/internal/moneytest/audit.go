@@ -250,7 +250,7 @@ func (a *auditor) books(ctx context.Context, db *pgxpool.Pool, list []row) {
 // export checks that the payments of each branch, as exported, add up to the entries of their reservations.
 func (a *auditor) export(ctx context.Context, db *pgxpool.Pool) {
 	rows, err := db.Query(ctx, `
-		select b.id, coalesce(sum(e.won) filter (where e.won > 0), 0)::int, coalesce(-sum(e.won) filter (where e.won < 0), 0)::int
+		select b.id, coalesce(sum(e.won) filter (where e.kind = 'paid'), 0)::int, coalesce(-sum(e.won) filter (where e.kind <> 'paid'), 0)::int
 		from branch b left join reservation r on r.branch_id = b.id and r.state in ('DONE', 'WAITING_FOR_DEPOSIT', 'CANCELING', 'CANCELED')
 		left join money_entry e on e.reservation_id = r.id where $1 group by b.id`, true)
 	if err != nil {

@@ -17,8 +17,8 @@ var ErrNoReceipt = errors.New("postgres: no such cash receipt")
 // receiptDue is the won of the cash that the shop keeps for reservation r with payment p, for which receipt c should stand:
 // nothing before a deposit or if it came too late, and no change while a confirmation or cancellation is in progress.
 const receiptDue = `case when r.state in ('CONFIRMING', 'CANCELING') then c.standing
-	when r.method = '가상계좌' and r.paid_at is not null and p.provider_status in ('DONE', 'PARTIAL_CANCELED')
-	then coalesce(p.balance_amount, 0) + p.rejected - p.settled_outside else 0 end`
+	when r.method = '가상계좌' and r.paid_at is not null
+	then greatest(0, case when p.provider_status in ('DONE', 'PARTIAL_CANCELED') then p.balance_amount else 0 end + p.rejected - p.settled_outside) else 0 end`
 
 const selectReceipt = `
 	select c.reservation_id, c.type, c.number, coalesce(c.masked, ''), c.state, c.sequence, c.attempt, c.amount, c.standing, coalesce(c.receipt_key, ''),

@@ -30,7 +30,7 @@ func CountDeposits(ctx context.Context, q Querier, id booking.ReservationID) (ca
 // MoneyTotals sums the movements of a branch within a span of time.
 func MoneyTotals(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval) (t money.Totals, err error) {
 	err = q.QueryRow(ctx, `
-		select coalesce(sum(won) filter (where kind = 'paid'), 0), coalesce(-sum(won) filter (where kind = 'refunded'), 0),
+		select coalesce(sum(won) filter (where kind = 'paid'), 0), coalesce(-sum(won) filter (where kind in ('refunded', 'rejected')), 0),
 		       coalesce(-sum(won) filter (where kind = 'reversed'), 0), coalesce(-sum(won) filter (where kind = 'outside'), 0)
 		from money_entry where branch_id = $1 and at >= $2 and at < $3`, branch, span.Start, span.End).
 		Scan(&t.Paid, &t.Refunded, &t.Reversed, &t.Outside)

@@ -92,7 +92,7 @@ func movedMoney(ctx context.Context, q Querier, of []booking.Reservation) (movem
 		ids[i] = r.ID
 	}
 	rows, err := q.Query(ctx, `
-		select reservation_id, coalesce(sum(won) filter (where won > 0), 0), coalesce(-sum(won) filter (where won < 0), 0)
+		select reservation_id, coalesce(sum(won) filter (where kind = 'paid'), 0), coalesce(-sum(won) filter (where kind <> 'paid'), 0)
 		from money_entry where reservation_id = any($1) group by reservation_id`, ids)
 	if err != nil {
 		return nil, err

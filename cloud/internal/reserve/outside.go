@@ -228,6 +228,11 @@ func (c *change) recordOutside(f *money.Refund, won, rejected int, req OutsideRe
 	if err := c.entry("refund.outside", won, "", req.evidence()); err != nil {
 		return 0, err
 	}
+	if rejected > 0 { // the books have it as refunded
+		if err := c.bookEntry(money.Entry{Source: fmt.Sprint("rejected:", id), Kind: money.Rejected, Won: rejected}); err != nil {
+			return 0, err
+		}
+	}
 	return id, c.bookEntry(money.Entry{Source: fmt.Sprint("outside:", id), Kind: money.Outside, Won: -won})
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
@@ -121,14 +123,7 @@ func TestRefundByHandLeavesWhatThePolicyKeeps(t *testing.T) {
 			if n := s.count(t, `select retained from payment where reservation_id = $1`, id); n != keeps {
 				t.Errorf("%d won are retained, want %d", n, keeps)
 			}
-			var list []struct{ Refunded int }
-			reply, err := b.Do(s.ctx, http.MethodGet, "/my-reservations", nil)
-			if err == nil {
-				err = json.Unmarshal(reply.Data, &list)
-			}
-			if err != nil || len(list) != 1 || list[0].Refunded != order.Amount-keeps {
-				t.Errorf("the guest's list has %+v (%v), want one payment with %d won refunded", list, err, order.Amount-keeps)
-			}
+			s.wantRefunded(t, b, order.Amount-keeps)
 			results, err := postgres.Prove(s.ctx, s.DB.Pool, time.Time{})
 			if err != nil {
 				t.Fatal(err)
@@ -140,4 +135,69 @@ func TestRefundByHandLeavesWhatThePolicyKeeps(t *testing.T) {
 			}
 		})
 	}
+}
+
+// wantRefunded checks the won that a guest has back, as the guest's list of one payment and the books show them.
+func (s *shop) wantRefunded(t *testing.T, b *moneytest.Buyer, won int) {
+	t.Helper()
+	var list []struct {
+		ID       booking.ReservationID
+		Refunded int
+	}
+	reply, err := b.Do(s.ctx, http.MethodGet, "/my-reservations", nil)
+	if err == nil {
+		err = json.Unmarshal(reply.Data, &list)
+	}
+	if err != nil || len(list) != 1 || list[0].Refunded != won {
+		t.Fatalf("the guest's list has %+v (%v), want one payment with %d won refunded", list, err, won)
+	}
+	r, err := postgres.Reservation(s.ctx, s.DB.Pool, list[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	span := booking.Interval{Start: s.Clock.Now().Add(-24 * time.Hour), End: s.Clock.Now().Add(24 * time.Hour)}
+	totals, err := postgres.MoneyTotals(s.ctx, s.DB.Pool, r.Branch, span)
+	if err != nil || totals.Refunded+totals.Outside != won || totals.Net() != r.Amount-won {
+		t.Errorf("the totals are %+v (%v), want %d won refunded", totals, err, won)
+	}
+	err = postgres.EachPaid(s.ctx, s.DB.Pool, r.Branch, span, func(p postgres.PaidReservation) error {
+		if p.Received != r.Amount || p.Returned != won {
+			t.Errorf("exported: %d won received and %d returned, want %d and %d", p.Received, p.Returned, r.Amount, won)
+		}
+		return nil
+	})
+	rows, settling := postgres.SettlementRows(s.ctx, s.DB.Pool, []string{"gangnam"}, s.Clock.Now().In(booking.DefaultBranch().Zone).Format("2006-01"))
+	refunded := 0
+	for _, row := range rows {
+		refunded += row.Refunded
+	}
+	if err != nil || settling != nil || refunded != won {
+		t.Errorf("the settlement has %+v (%v, %v), want %d won refunded", rows, err, settling, won)
+	}
+}
+
+// TestLessByHandThanTheBankHasRejected: an administrator returns by hand less than the bank has rejected. Until the rest is returned, too, the
+// guest's list, the books and the cash receipt show it as kept.
+func TestLessByHandThanTheBankHasRejected(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, id := s.wishing(t, sandbox.MethodVirtualAccount, personal)
+	replica := s.Replica(t)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError, Times: 1})
+	s.cancelStay(t, b, id)
+	s.awaitRefund(t, id, "FAILED")
+	const won = 4000
+	if got, err := replica.SettleOutside(s.ctx, outside(id, won)); err != nil || got.Balance != order.Amount-won {
+		t.Fatalf("got %+v, %v, want %d won left", got, err, order.Amount-won)
+	}
+	s.wantRefunded(t, b, won)
+	s.awaitReceipt(t, replica, id, money.ReceiptCompleted, order.Amount-won)
+	if _, err := replica.RefundPart(s.ctx, part(id, 1)); !errors.Is(err, reserve.ErrNothingToRefund) {
+		t.Errorf("the provider is to return what it does not hold: %v", err)
+	}
+	if got, err := replica.SettleOutside(s.ctx, outside(id, 0)); err != nil || got.Amount != order.Amount-won {
+		t.Fatalf("got %+v, %v, want the rest of %d won", got, err, order.Amount-won)
+	}
+	s.wantRefunded(t, b, order.Amount)
+	s.awaitReceipt(t, replica, id, money.ReceiptCanceled, 0)
 }

@@ -107,7 +107,7 @@ func (c *change) checkPart(req PartRequest) (err error) {
 	if c.Snapshot, err = load(c.ctx, c.tx, c.r()); errors.Is(err, postgres.ErrNoPayment) {
 		return ErrNothingToRefund
 	}
-	r := c.r()
+	r, left := c.r(), min(c.Left(), c.Payment.Balance) // what the bank has rejected can only be returned by hand
 	switch {
 	case err != nil:
 		return err
@@ -115,9 +115,9 @@ func (c *change) checkPart(req PartRequest) (err error) {
 		return ErrNothingToRefund
 	case c.Refund != nil:
 		return ErrRefundOpen
-	case r.State != booking.Done && r.State != booking.Canceled, c.Left() <= 0:
+	case r.State != booking.Done && r.State != booking.Canceled, left <= 0:
 		return ErrNothingToRefund
-	case req.Amount > c.Left():
+	case req.Amount > left:
 		return ErrExceedsBalance
 	case r.Method == booking.VirtualAccount && req.Account == nil:
 		return ErrAccountRequired

@@ -111,4 +111,5 @@ func TestByHandAfterALongOutage(t *testing.T) {
 	if got, err := replica.SettleOutside(s.ctx, outside(id, 0)); err != nil || got.Amount != list[0].Amount {
 		t.Fatalf("got %+v, %v, want %d won by hand", got, err, list[0].Amount)
 	}
+	s.wantRefunded(t, b, list[0].Amount)
 }

@@ -4,3 +4,14 @@
 -- When a refund that had failed was requested again; null: it has been requested once. An administrator may return the money by hand
 -- once this request has been without an answer for long enough.
 ALTER TABLE refund ADD COLUMN IF NOT EXISTS requested_at timestamptz;
+
+-- The refunds whose transfer the bank has rejected and that an administrator has returned by hand are in the books twice: as refunded and as
+-- returned by hand. A movement of its own takes the rejected won back.
+ALTER TABLE money_entry DROP CONSTRAINT IF EXISTS money_entry_kind_check;
+ALTER TABLE money_entry ADD CONSTRAINT money_entry_kind_check CHECK (kind IN ('paid', 'refunded', 'reversed', 'outside', 'rejected')) NOT VALID;
+INSERT INTO money_entry (source, reservation_id, branch_id, order_id, kind, won, at)
+SELECT 'rejected:' || hand.id, hand.reservation_id, hand.branch_id, hand.order_id, 'rejected', p.rejected, hand.at
+FROM payment p, LATERAL (
+    SELECT * FROM money_entry e WHERE e.reservation_id = p.reservation_id AND e.kind = 'outside' ORDER BY e.id DESC LIMIT 1
+) hand
+WHERE p.rejected > 0 ON CONFLICT (source) DO NOTHING;

@@ -43,9 +43,9 @@ func (r *row) checkPart(won int, account bool) error {
 		return reserve.ErrNothingToRefund
 	case r.refund != nil:
 		return reserve.ErrRefundOpen
-	case r.State != booking.Done && r.State != booking.Canceled, r.left() <= 0:
+	case r.State != booking.Done && r.State != booking.Canceled, min(r.left(), r.payment.Balance) <= 0:
 		return reserve.ErrNothingToRefund
-	case won > r.left():
+	case won > min(r.left(), r.payment.Balance):
 		return reserve.ErrExceedsBalance
 	case r.Method == booking.VirtualAccount && !account:
 		return reserve.ErrAccountRequired
@@ -59,7 +59,7 @@ func (r *row) left() int {
 	case toss.StatusDone, toss.StatusPartialCanceled:
 		return p.Balance + p.Rejected - p.SettledOutside
 	case toss.StatusCanceled:
-		return 0
+		return max(0, p.Rejected-p.SettledOutside)
 	}
 	return r.Amount
 }

@@ -389,8 +389,8 @@ func (s Snapshot) Left() int {
 	switch p := s.Payment; p.Status {
 	case toss.StatusDone, toss.StatusPartialCanceled:
 		return p.InBalance()
-	case toss.StatusCanceled:
-		return 0
+	case toss.StatusCanceled: // an administrator may have returned less by hand than the bank has rejected
+		return max(0, p.Rejected-p.SettledOutside)
 	}
 	return s.Reservation.Amount
 }
