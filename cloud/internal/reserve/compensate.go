@@ -143,13 +143,16 @@ func (c *change) compensatedEnough(branch booking.Branch) (bool, error) {
 }
 
 // extendFree extends the stay if its room is free and the branch open. It returns false without a change otherwise, and if
-// the guest has bought, or is buying, an extension.
+// the guest has bought, or is buying, an extension, or has ended the stay.
 func (c *change) extendFree(stay stay, branch booking.Branch, longer time.Duration) (ok bool, err error) {
 	r := c.r()
 	room, ok := branch.Room(r.RoomNo)
 	times := booking.Interval{Start: r.Start, End: r.End.Add(longer)}
 	if !ok || len(stay.extensions) > 0 || times.Length() > booking.MaxLength {
 		return false, nil
+	}
+	if ended, err := postgres.EndedByGuest(c.ctx, c.tx, r.ID, r.End, endReason); err != nil || ended {
+		return false, err // the guest has left
 	}
 	outer := c.tx
 	err = pgx.BeginFunc(c.ctx, outer, func(tx pgx.Tx) error {

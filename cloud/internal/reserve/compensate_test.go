@@ -526,3 +526,27 @@ func TestContactOfExtensionIsCorrected(t *testing.T) {
 	}
 	s.refundsDone(t, extension)
 }
+
+// TestNoTimeAfterAnEarlyEnd: a guest who could not enter and has ended the stay has left, so money is returned and the stay gets no longer.
+func TestNoTimeAfterAnEarlyEnd(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.compensating(t, `{"afterMinutes":3,"extendFirst":true,"wonPerMinute":300}`)
+	_, id := s.stay(t, sandbox.MethodCard)
+	s.Clock.Stop(s.start(t, id).Add(time.Minute))
+	s.press(t, id, "room", "FAILED", "failed")
+	ended, err := s.Replica(t).EndStay(s.ctx, booking.ReservationID(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Clock.Advance(3*time.Minute + time.Second)
+	if err := s.Replica(t).Compensate(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.count(t, `select count(*) from reservation where id = $1 and end_at = $2`, id, ended.FreedFrom); n != 1 {
+		t.Error("the stay that the guest has ended is longer")
+	}
+	if n := s.count(t, `select count(*) from compensation where reservation_id = $1 and kind = 'refunded' and amount > 0`, id); n != 1 {
+		t.Error("the guest received no money")
+	}
+}
