@@ -69,10 +69,21 @@ type LostReservation struct {
 	Amount      int    // won
 }
 
-// InsertLost inserts a lost reservation as a hold, or as an expired one if its time is taken, also while a rebuild is open.
-// It returns booking.ErrNoReservation if the room does not exist.
+// InsertLost inserts a lost reservation as a hold, or as an expired one if its time is taken, also while a rebuild is open: then it ends the
+// holds and quarantines of its time that the backup has, because the time could not have been sold before they ended. It returns
+// booking.ErrNoReservation if the room does not exist.
 func InsertLost(ctx context.Context, tx pgx.Tx, l LostReservation, now time.Time) (booking.Reservation, error) {
 	if _, err := tx.Exec(ctx, `select set_config('yeolda.rebuilding', 'on', true)`); err != nil {
+		return booking.Reservation{}, err
+	}
+	_, err := tx.Exec(ctx, `
+		update reservation q set state = 'RELEASED' from room m
+		where m.id = $1 and q.room_id = m.id and q.state = 'HOLD' and q.occupied && room_occupied(m.turnover_minutes, false, $2, $3)
+		  and exists (select from rebuild where ended_at is null)`, l.Room, l.Start, l.End)
+	if err != nil {
+		return booking.Reservation{}, err
+	}
+	if l.Extends, err = stayBefore(ctx, tx, l); err != nil {
 		return booking.Reservation{}, err
 	}
 	id, err := InsertHold(ctx, tx, l.NewHold, now)
@@ -101,4 +112,15 @@ func InsertLost(ctx context.Context, tx pgx.Tx, l LostReservation, now time.Time
 		return booking.Reservation{}, err
 	}
 	return LockReservation(ctx, tx, id)
+}
+
+// stayBefore returns the stay of the same guest that ends where a lost reservation begins, without a margin: it is extended. 0: none.
+func stayBefore(ctx context.Context, tx pgx.Tx, l LostReservation) (id booking.ReservationID, err error) {
+	err = tx.QueryRow(ctx, `
+		select id from reservation where room_id = $1 and coalesce(stay_end, end_at) = $2 and mobile_key = $3 and state = 'DONE' and source <> 'PARTNER' and extends is null`,
+		l.Room, l.Start, null(booking.NormalizePhone(l.Mobile))).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	return id, err
 }

@@ -104,9 +104,7 @@ func TestReconciliationWithoutOneEntity(t *testing.T) {
 	lostID := s.wantState(t, lost.OrderID, "WAITING_FOR_DEPOSIT")
 	s.AddEntity(t, "busan", ended)
 	s.exec(t, `update payment set key_set = 'widget:busan' where reservation_id = $1`, unreadID)
-	s.exec(t, `update reservation set state = 'EXPIRED', order_id = null where id = $1`, lostID)
-	s.exec(t, `delete from orders where order_id = $1`, lost.OrderID)
-	s.exec(t, `update payment set payment_key = null, closed_at = now(), check_at = 'infinity' where reservation_id = $1`, lostID)
+	s.lose(t, lostID, lost)
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetCallback, Kind: sandbox.FaultError, Times: -1})
 	if _, err := s.Sandbox.Deposit(lost.OrderID); err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func (r Rebuilt) Err() error {
 }
 
 // Rebuild brings the database up to the provider's books after a backup was restored. Changes of known orders are
-// applied first, so that the times of reservations that were canceled meanwhile are free. Each order that the database lacks
+// applied first, so that the times of reservations that ended meanwhile are free. Each order that the database lacks
 // becomes a reservation again, with a new key, from what its order id contains; if its time is taken or over, the payment is
 // refunded. The guest is notified either way. The rebuild ends when every order of every legal entity in use has been decided; until then no
 // time can be taken.
@@ -54,11 +54,14 @@ func (s *Service) Rebuild(ctx context.Context, span time.Duration) (Rebuilt, err
 	if err := s.reconcileKnown(ctx, span); err != nil && !errors.Is(err, ErrBooksUnavailable) {
 		return result, err
 	}
+	if err := s.settleOpen(ctx); err != nil {
+		return result, err
+	}
 	known, err := postgres.ProviderBalances(ctx, s.DB.Pool, slices.Collect(maps.Keys(theirs.orders)), now)
 	if err != nil {
 		return result, err
 	}
-	for _, order := range slices.Sorted(maps.Keys(theirs.orders)) {
+	for _, order := range s.byStart(ctx, theirs.orders) {
 		ours, ok := known[order]
 		switch {
 		case ok && ours.Open: // for example an account whose deposit arrived after the backup
@@ -88,6 +91,19 @@ func (s *Service) Rebuild(ctx context.Context, span time.Duration) (Rebuilt, err
 	return result, postgres.EndRebuild(ctx, s.DB.Pool, s.now())
 }
 
+// byStart returns orders in the order of their times: an extension follows its stay.
+func (s *Service) byStart(ctx context.Context, orders map[string]moved) []string {
+	starts := map[string]time.Time{}
+	for order := range orders {
+		if o, err := s.openOrderID(ctx, order); err == nil {
+			starts[order] = o.Times.Start
+		}
+	}
+	return slices.SortedFunc(maps.Keys(orders), func(a, b string) int {
+		return cmp.Or(starts[a].Compare(starts[b]), cmp.Compare(a, b))
+	})
+}
+
 // RebuildDue rebuilds if a rebuild is open, and reports whether it was.
 func (s *Service) RebuildDue(ctx context.Context) (bool, error) {
 	open, err := postgres.RebuildOpen(ctx, s.DB.Pool)
@@ -96,6 +112,20 @@ func (s *Service) RebuildDue(ctx context.Context) (bool, error) {
 	}
 	_, err = s.Rebuild(ctx, ReconcileSpan)
 	return true, err
+}
+
+// maxOpen bounds the reservations that a rebuild settles first.
+const maxOpen = 1000
+
+// settleOpen settles the reservations whose outcome the backup has left open. The time of those that have ended since may have been sold again.
+func (s *Service) settleOpen(ctx context.Context) error {
+	open, err := postgres.Unsettled(ctx, s.DB.Pool, s.now().Add(ReconcileSpan), maxOpen)
+	for _, id := range open {
+		if err := s.Settle(ctx, id); err != nil {
+			s.Log.WarnContext(ctx, "rebuild: not settled yet", "reservation", id, "error", err)
+		}
+	}
+	return err
 }
 
 // reconcileKnown compares all orders. Orders that cannot be compared are listed; they keep their times and block nothing.

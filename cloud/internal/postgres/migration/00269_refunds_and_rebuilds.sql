@@ -15,3 +15,16 @@ FROM payment p, LATERAL (
     SELECT * FROM money_entry e WHERE e.reservation_id = p.reservation_id AND e.kind = 'outside' ORDER BY e.id DESC LIMIT 1
 ) hand
 WHERE p.rejected > 0 ON CONFLICT (source) DO NOTHING;
+
+-- As in 00145, except for quarantines: a reservation can be canceled during a rebuild, and the time of its pass is kept from being sold.
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION reservation_not_rebuilding() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM rebuild WHERE ended_at IS NULL) AND current_setting('yeolda.rebuilding', true) IS DISTINCT FROM 'on' THEN
+        RAISE EXCEPTION 'reservations are being rebuilt' USING ERRCODE = 'YR001';
+    END IF;
+    RETURN NEW;
+END $$;
+-- +goose StatementEnd
+CREATE OR REPLACE TRIGGER reservation_not_rebuilding BEFORE INSERT OR UPDATE OF room_id, start_at, end_at ON reservation
+    FOR EACH ROW WHEN (NEW.quarantine_of IS NULL) EXECUTE FUNCTION reservation_not_rebuilding();
