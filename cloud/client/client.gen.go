@@ -1642,15 +1642,21 @@ type MoneyDeskItem struct {
 
 	// Branch Null: of no branch.
 	Branch *string `json:"branch"`
-	Detail string  `json:"detail"`
+
+	// ByHand Won that `settledOutside` without an amount records; null: not known.
+	ByHand *int   `json:"byHand"`
+	Detail string `json:"detail"`
 
 	// DifferenceID Null: the item is a refund.
 	DifferenceID *string `json:"differenceId"`
 
 	// DueAt When the bank has to have transferred it.
-	DueAt   *time.Time `json:"dueAt"`
-	Kind    string     `json:"kind"`
-	OrderID string     `json:"orderId"`
+	DueAt *time.Time `json:"dueAt"`
+
+	// ExtensionsBalance Won that the provider returns of the extensions then.
+	ExtensionsBalance int    `json:"extensionsBalance"`
+	Kind              string `json:"kind"`
+	OrderID           string `json:"orderId"`
 
 	// RefundID Null: the item is a discrepancy.
 	RefundID      *string   `json:"refundId"`
@@ -1691,14 +1697,20 @@ type MoneyRefund struct {
 	Amount  int     `json:"amount"`
 
 	// ApprovalOf The administrator whose refund another one has to approve.
-	ApprovalOf *string   `json:"approvalOf"`
-	CreatedAt  time.Time `json:"createdAt"`
+	ApprovalOf *string `json:"approvalOf"`
+
+	// ByHand Won that `settledOutside` without an amount records; null: not known, or nothing is open.
+	ByHand    *int      `json:"byHand"`
+	CreatedAt time.Time `json:"createdAt"`
 
 	// DueAt When the bank has to have transferred it.
 	DueAt        *time.Time `json:"dueAt"`
 	ErrorCode    *string    `json:"errorCode"`
 	ErrorMessage *string    `json:"errorMessage"`
-	ID           string     `json:"id"`
+
+	// ExtensionsBalance Won that the provider returns of the extensions then.
+	ExtensionsBalance int    `json:"extensionsBalance"`
+	ID                string `json:"id"`
 
 	// Outside How it was returned outside the provider.
 	Outside       *map[string]interface{} `json:"outside"`

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "85a779224a2ca883ffdb451aa4515865ed1d0afafc2a45e718910882a0d19416"
+const Contract = "ed7aa9157606c42b3570bd931ad373fde83ba6223f32c3c4d8262ab83ff2aa08"

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -14,6 +15,7 @@ type deskItem struct {
 	Kind, OrderID, Detail                         string
 	Branch, ReservationID, RefundID, DifferenceID *string
 	Amount                                        int
+	ByHand                                        *int
 }
 
 // desk returns the money desk as an administrator sees it, by kind.
@@ -115,6 +117,37 @@ func TestMoneyDeskUnclear(t *testing.T) {
 	manager.Post("/v2/admin/reservations/"+id+"/check", nil).OK(t)
 	if item, ok := desk(t, manager)["unclear"]; ok {
 		t.Errorf("after the answer: %+v", item)
+	}
+}
+
+// TestListsNameTheSumByHand: the bank rejects a part of a payment. A refund by hand ends the stay and returns everything, so the lists name
+// that sum and not the part.
+func TestListsNameTheSumByHand(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	hq := s.Admin(t, "hq", "hq-demo")
+	id, amount := paidDeposit(t, s)
+	if err := s.Sandbox.SetFault(sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError, Times: 1}); err != nil {
+		t.Fatal(err)
+	}
+	refunds := "/v2/admin/reservations/" + id + "/refunds"
+	hq.Post(refunds, map[string]any{"amount": 1000, "reason": "소음", "refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "홍길동"}).OK(t)
+	until(t, "the bank has rejected the part", func() bool {
+		hq.Post("/v2/admin/reservations/"+id+"/check", nil).OK(t)
+		return desk(t, hq)["failed"].RefundID != nil
+	})
+	item := desk(t, hq)["failed"]
+	var money struct {
+		Refunds []struct{ Amount, ByHand int }
+	}
+	hq.Get("/v2/admin/branches/gangnam/money?yearMonth="+s.Clock.Now().In(booking.DefaultBranch().Zone).Format("2006-01")).OK(t).Into(t, &money)
+	if item.Amount != 1000 || item.ByHand == nil || *item.ByHand != amount || len(money.Refunds) != 1 || money.Refunds[0].ByHand != amount {
+		t.Errorf("the desk has %+v, the list %+v; want %d won by hand", item, money.Refunds, amount)
+	}
+	var recorded struct{ Amount int }
+	hq.Post(refunds, map[string]any{"settledOutside": map[string]string{"how": "계좌 이체", "reference": "1"}}).OK(t).Into(t, &recorded)
+	if recorded.Amount != amount {
+		t.Errorf("%d won are recorded, want %d", recorded.Amount, amount)
 	}
 }
 

@@ -94,6 +94,11 @@ func Reservation(ctx context.Context, q Querier, id booking.ReservationID) (book
 	return oneReservation(ctx, q, `where r.id = $1`, id)
 }
 
+// Reservations returns those of the reservations that exist.
+func Reservations(ctx context.Context, q Querier, ids ...booking.ReservationID) ([]booking.Reservation, error) {
+	return manyReservations(ctx, q, `where r.id = any($1)`, ids)
+}
+
 // LockReservation returns a reservation and locks its row until the transaction ends.
 func LockReservation(ctx context.Context, tx pgx.Tx, id booking.ReservationID) (booking.Reservation, error) {
 	return lockAnchored(ctx, tx, "id", id)

@@ -152,7 +152,7 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 	}
 	won := req.Amount
 	if won == 0 {
-		won = c.owed(left)
+		won = owed(left, c.Payment, f)
 	}
 	if won <= 0 {
 		return RefundResult{}, ErrNothingToRefund
@@ -194,10 +194,10 @@ func (c *change) giveUpAccount(f money.Refund, req OutsideRequest) (RefundResult
 
 // owed returns the won of what is left that the guest is to have: all but the share of the shop, and at least the refund of a part,
 // which an administrator may have granted from this share.
-func (c *change) owed(left int) int {
-	won := left - c.Payment.Retained
-	if f := c.Refund; f != nil && f.KeepsStay {
-		won = max(won, min(left, f.Amount))
+func owed(left int, p money.Payment, open *money.Refund) int {
+	won := left - p.Retained
+	if open != nil && open.KeepsStay {
+		won = max(won, min(left, open.Amount))
 	}
 	return won
 }

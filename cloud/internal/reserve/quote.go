@@ -102,8 +102,18 @@ func kept(r booking.Reservation, payment money.Payment, current money.Refund) in
 // Balance is the won that a guest has paid and does not have back. A transfer that the bank has not completed, or has rejected, is
 // included.
 type Balance struct {
-	Own        int // of the reservation's payment: the sum to return by hand
+	Own        int // of the reservation's payment
+	ByHand     int // of it: the sum to return by hand, without the share of the shop; see SettleOutside
 	Extensions int // of the extensions that end with the reservation, which the provider refunds with it
+}
+
+// BalancesByID is BalancesOf.
+func (s *Service) BalancesByID(ctx context.Context, ids ...booking.ReservationID) (map[booking.ReservationID]Balance, error) {
+	list, err := postgres.Reservations(ctx, s.DB.Pool, ids...)
+	if err != nil {
+		return nil, err
+	}
+	return s.BalancesOf(ctx, list...)
 }
 
 // BalancesOf returns, by id, what the end of each reservation by an administrator returns, which no policy reduces. Reservations for
@@ -139,6 +149,9 @@ func (s *Service) BalancesOf(ctx context.Context, list ...booking.Reservation) (
 	for _, r := range list {
 		own, paid := unreturned(r)
 		b := Balance{Own: own}
+		if f := refunds[r.ID]; paid {
+			b.ByHand = max(0, owed(own, payments[r.ID], &f))
+		}
 		for _, e := range extensions {
 			if e.Extends != cmp.Or(r.Extends, r.ID) || e.Start.Before(r.End) {
 				continue

@@ -13,6 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/backoffice"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
 // monthOf returns the local month of yearMonth.
@@ -39,6 +40,14 @@ func (c *Console) ShowMoney(w http.ResponseWriter, r *http.Request) error {
 	if err := c.viewedMonth(r, branch, month); err != nil {
 		return err
 	}
+	open := make([]booking.ReservationID, len(books.Refunds))
+	for i, f := range books.Refunds {
+		open[i] = f.Reservation
+	}
+	balances, err := c.Reserve.BalancesByID(r.Context(), open...)
+	if err != nil {
+		return err
+	}
 	return wire.WriteData(w, struct {
 		Sums          []wireSum        `json:"sums"`
 		Payments      []wirePaid       `json:"payments"`
@@ -46,7 +55,7 @@ func (c *Console) ShowMoney(w http.ResponseWriter, r *http.Request) error {
 		Refunds       []wireRefund     `json:"refunds"`
 		Refunded      []wireRefund     `json:"refunded"`
 		Discrepancies []wireDifference `json:"differences"`
-	}{wireSums(books), wirePaidList(books.Paid, branch.Zone), wireMoneyTotals(books.Totals), wireRefunds(books.Refunds), wireRefunds(books.Refunded), wireDifferences(books)})
+	}{wireSums(books), wirePaidList(books.Paid, branch.Zone), wireMoneyTotals(books.Totals), wireRefunds(books.Refunds, balances), wireRefunds(books.Refunded, nil), wireDifferences(books)})
 }
 
 // paymentsShown is the number of payments in the overview; ListPayments returns the others.
@@ -197,15 +206,16 @@ type wireRefund struct {
 	Account       *string `json:"account"`    // masked
 	ApprovalOf    *string `json:"approvalOf"` // who entered an account that another administrator has to approve
 	Outside       any     `json:"outside"`    // how it was returned outside the provider; null: at the provider
+	wireByHand
 }
 
-func wireRefunds(list []backoffice.Refund) []wireRefund {
+func wireRefunds(list []backoffice.Refund, balances map[booking.ReservationID]reserve.Balance) []wireRefund {
 	refunds := make([]wireRefund, 0, len(list))
 	for _, f := range list {
 		refunds = append(refunds, wireRefund{
 			strconv.FormatInt(f.ID, 10), wire.ReservationID(f.Reservation), string(f.State), f.Amount, f.By, f.Reason,
 			*wire.Instant(f.CreatedAt), *wire.Instant(f.UpdatedAt), f.ErrorCode, f.ErrorMessage,
-			dueAt(f), f.Account, f.AccountBy, outside(f),
+			dueAt(f), f.Account, f.AccountBy, outside(f), byHand(balances, f.Reservation),
 		})
 	}
 	return refunds

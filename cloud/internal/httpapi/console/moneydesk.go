@@ -4,7 +4,9 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
 type wireDeskItem struct {
@@ -19,6 +21,21 @@ type wireDeskItem struct {
 	DueAt         *string `json:"dueAt"`
 	Detail        string  `json:"detail"`
 	Account       *string `json:"account"`
+	wireByHand
+}
+
+// wireByHand is what a refund by hand (settledOutside) without an amount records, and what the provider returns of the extensions then.
+type wireByHand struct {
+	ByHand            *int `json:"byHand"` // null: not known, as of a deposit that came too late
+	ExtensionsBalance int  `json:"extensionsBalance"`
+}
+
+func byHand(balances map[booking.ReservationID]reserve.Balance, id booking.ReservationID) wireByHand {
+	balance, paid := balances[id]
+	if !paid {
+		return wireByHand{}
+	}
+	return wireByHand{&balance.ByHand, balance.Extensions}
 }
 
 // ShowMoneyDesk is GET /v2/admin/money-desk?branch=: the money of one's branches that waits for a person. The headquarters
@@ -32,11 +49,19 @@ func (c *Console) ShowMoneyDesk(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	ids := make([]booking.ReservationID, len(found))
+	for i, item := range found {
+		ids[i] = item.Reservation
+	}
+	balances, err := c.Reserve.BalancesByID(r.Context(), ids...)
+	if err != nil {
+		return err
+	}
 	items := make([]wireDeskItem, 0, len(found))
 	for _, i := range found {
 		item := wireDeskItem{
 			Kind: i.Kind, Branch: wire.Nullable(i.Branch), OrderID: i.OrderID, RefundID: deskID(i.Refund), DifferenceID: deskID(i.Discrepancy),
-			Amount: i.Amount, Since: *wire.Instant(i.Since), Detail: i.Detail, Account: i.Account,
+			Amount: i.Amount, Since: *wire.Instant(i.Since), Detail: i.Detail, Account: i.Account, wireByHand: byHand(balances, i.Reservation),
 		}
 		if i.Reservation != 0 {
 			item.ReservationID = wire.Nullable(wire.ReservationID(i.Reservation))

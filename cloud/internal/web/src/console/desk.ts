@@ -99,7 +99,7 @@ function actions(i: Item, refresh: () => void): Child {
       list.push(button(t("refundRetry"), () => openRetry({ reservationId: id, amount: i.amount }, refresh)));
     if (i.kind !== "failed" && i.kind !== "name-mismatch" && i.kind !== "approval") list.push(check(id, refresh));
     if (i.refundId ? i.kind !== "approval" && (i.kind !== "pending" || due(i)) : i.kind === "refused")
-      list.push(button(t("outside"), () => openOutside(id, i.amount, refresh)));
+      list.push(button(t("outside"), () => openOutside(id, i.byHand ?? i.amount, refresh, i.extensionsBalance)));
   }
   const difference = i.differenceId;
   if (difference && isHQ()) {

@@ -170,7 +170,9 @@ function refunds(branch: Branch, list: Refund[], refresh: () => void): Child {
                 r.state === "FAILED"
                   ? button(t("refundRetry"), () => openRetry(r, refresh), { kind: "primary" })
                   : null,
-                button(t("outside"), () => openOutside(r.reservationId, r.amount, refresh)),
+                button(t("outside"), () =>
+                  openOutside(r.reservationId, r.byHand ?? r.amount, refresh, r.extensionsBalance),
+                ),
               ]
             : null,
       },

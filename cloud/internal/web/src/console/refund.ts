@@ -99,7 +99,8 @@ export function openOutside(reservation: string, amount: number, refresh: () => 
     how: t("outsideHow"),
     reference: t("outsideReference"),
     act: t("outsideDo"),
-    send: (settledOutside) => refund(reservation, key, { settledOutside }, t("outsideDone")),
+    send: (settledOutside) =>
+      refund(reservation, key, { amount: amount || undefined, settledOutside }, t("outsideDone")),
   });
 }
 
