@@ -182,3 +182,18 @@ func TestReseal(t *testing.T) {
 		t.Errorf("with the new key alone: %s", out)
 	}
 }
+
+// TestResealAfterALoss: the PINs of the doors are sealed with a key that was lost. The next rotation covers everything else.
+func TestResealAfterALoss(t *testing.T) {
+	s := newShell(t).withDatabase()
+	s.Setenv("YEOLDA_ENCRYPTION_KEY", seal.NewKey())
+	s.ok("branch", "apply", "-f", demoFile)
+	present, next := seal.NewKey(), seal.NewKey()
+	s.Setenv("YEOLDA_ENCRYPTION_KEY", present)
+	s.ok("adopt", "--lost")
+	s.Setenv("YEOLDA_ENCRYPTION_KEY", next+","+present)
+	out, errOut, code := s.run("", "reseal")
+	if code == 0 || !strings.Contains(errOut, "door_pin.pin: 14 values cannot be opened") || !strings.Contains(out, "installation.sealed: 1 sealed with the new key") {
+		t.Errorf("exit code %d, want 1, the lost PINs and the constant of the installation:\n%s%s", code, out, errOut)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
@@ -24,26 +25,25 @@ type resealCmd struct {
 }
 
 // Run seals every secret at rest with the first key of YEOLDA_ENCRYPTION_KEY. Afterwards the other keys may be
-// removed.
+// removed. A value that no key opens does not keep the others from being sealed.
 func (c *resealCmd) Run(p *program) error {
 	keys, err := keyring(c.Secrets)
 	if err != nil {
 		return err
 	}
 	return p.withDatabase(c.Database, func(db *postgres.DB) error {
+		var unread error
 		for _, column := range postgres.SealedColumns {
-			n, err := postgres.Reseal(p.ctx, db, column, keys.SealingKeyID(), func(sealed []byte) ([]byte, error) {
-				plain, err := keys.Open(column.Purpose, sealed)
-				if err != nil {
-					return nil, err
-				}
-				return keys.Seal(column.Purpose, plain), nil
-			})
+			n, lost, err := postgres.Reseal(p.ctx, db, column, keys)
 			if err != nil {
-				return fmt.Errorf("%w; is the key it was sealed with in YEOLDA_ENCRYPTION_KEY, behind a comma?", err)
+				return err
 			}
 			fmt.Fprintf(p.out, "%s.%s: %d sealed with the new key\n", column.Table, column.Column, n)
+			if lost > 0 {
+				unread = errors.Join(unread, fmt.Errorf("%s.%s: %d values cannot be opened; is the key they were sealed with in YEOLDA_ENCRYPTION_KEY, behind a comma?",
+					column.Table, column.Column, lost))
+			}
 		}
-		return nil
+		return unread
 	})
 }

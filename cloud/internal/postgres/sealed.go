@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
 // SealedColumn is a column that holds values sealed by package seal. Table and Column are constants, never input.
@@ -52,29 +54,34 @@ func CountStale(ctx context.Context, q Querier, c SealedColumn, keyID []byte) (n
 // resealBatch is the number of values resealed per batch.
 const resealBatch = 500
 
-// Reseal seals all values of a column with the given key in small batches while the service runs. A value that
-// changes in the meantime is skipped, because its writer already uses the new key. reseal converts one value.
-func Reseal(ctx context.Context, db *DB, c SealedColumn, keyID []byte, reseal func(sealed []byte) ([]byte, error)) (n int, err error) {
+// Reseal seals all values of a column with the first of the keys in small batches while the service runs. A value that
+// changes in the meantime is skipped, because its writer already uses the new key. lost is the number of values whose key is not among them.
+func Reseal(ctx context.Context, db *DB, c SealedColumn, keys *seal.Keyring) (n, lost int, err error) {
 	type value struct {
 		Place  string
 		Sealed []byte
 	}
+	const known = ` from 2 for 4) = any($2)`
 	for {
-		rows, err := db.Pool.Query(ctx, `select ctid::text, `+c.Column+` from `+c.Table+` where `+c.stale()+` limit $2`, keyID, resealBatch)
+		rows, err := db.Pool.Query(ctx, `select ctid::text, `+c.Column+` from `+c.Table+` where `+c.stale()+` and substring(`+c.Column+known+` limit $3`,
+			keys.SealingKeyID(), keys.KeyIDs(), resealBatch)
 		if err != nil {
-			return n, err
+			return n, lost, err
 		}
 		found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[value])
-		if err != nil || len(found) == 0 {
-			return n, err
+		if err != nil {
+			return n, lost, err
+		}
+		if len(found) == 0 {
+			break
 		}
 		batch := new(pgx.Batch)
 		for _, v := range found {
-			fresh, err := reseal(v.Sealed)
+			plain, err := keys.Open(c.Purpose, v.Sealed)
 			if err != nil {
-				return n, fmt.Errorf("%s.%s: %w", c.Table, c.Column, err)
+				return n, lost, fmt.Errorf("%s.%s: %w", c.Table, c.Column, err)
 			}
-			batch.Queue(`update `+c.Table+` set `+c.Column+` = $3 where ctid = $1::text::tid and `+c.Column+` = $2`, v.Place, v.Sealed, fresh)
+			batch.Queue(`update `+c.Table+` set `+c.Column+` = $3 where ctid = $1::text::tid and `+c.Column+` = $2`, v.Place, v.Sealed, keys.Seal(c.Purpose, plain))
 		}
 		results := db.Pool.SendBatch(ctx, batch)
 		for range found {
@@ -82,7 +89,9 @@ func Reseal(ctx context.Context, db *DB, c SealedColumn, keyID []byte, reseal fu
 			n, err = n+int(tag.RowsAffected()), errors.Join(err, execErr)
 		}
 		if err = errors.Join(err, results.Close()); err != nil {
-			return n, err
+			return n, lost, err
 		}
 	}
+	err = db.Pool.QueryRow(ctx, `select count(*) from `+c.Table+` where substring(`+c.Column+` from 2 for 4) <> all($1)`, keys.KeyIDs()).Scan(&lost)
+	return n, lost, err
 }
