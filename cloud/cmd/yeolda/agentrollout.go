@@ -25,6 +25,9 @@ type agentRolloutCmd struct {
 
 // Run begins, changes or shows a rollout. The running service carries it out.
 func (c *agentRolloutCmd) Run(p *program) error {
+	if c.Version != "" && (c.Stop || c.Resume || c.Skip) {
+		return errors.New("--stop, --resume and --skip-offline are about the last rollout and take no version")
+	}
 	set := config.Settings{MQTT: c.MQTT, Secrets: c.Secrets}.Effective()
 	return p.withDatabase(c.Database, func(db *postgres.DB) error {
 		s := &rollout.Service{DB: db, Log: p.logger(), Packages: set.MQTT.AgentPackages}

@@ -279,6 +279,7 @@ func TestAgentCommands(t *testing.T) {
 		[]string{"agent", "logs", "agent-busan", "--close"},
 		[]string{"agent", "rollout", "--resume"},
 		[]string{"agent", "rollout", "--stop"},
+		[]string{"agent", "rollout", "1.2.0", "--resume"},
 		[]string{"agent", "list"},
 		[]string{"agent", "acl"},
 		[]string{"agent", "acl", "--service"},
