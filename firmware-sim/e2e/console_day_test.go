@@ -164,10 +164,11 @@ func TestConsoleDay(t *testing.T) {
 		p.press("가상계좌 발급")
 		p.fill("휴대폰", "01055556666")
 		p.fill("이름", "최하은")
+		p.fill("금액", "28,000원") // as amounts are typed in the other forms
 		p.wait("the banks", `[...document.querySelectorAll("dialog select")].pop()?.options.length > 1`)
 		value[bool](p, `(() => { const b = [...document.querySelectorAll("dialog select")].pop(); b.value = b.options[1].value; b.dispatchEvent(new Event("change")); return true })()`)
 		p.press("가상계좌 발급하기")
-		p.see("입금을 기다리고 있어요", "주문 번호")
+		p.see("28,000원 입금을 기다리고 있어요", "주문 번호")
 		order := value[string](p, `[...document.querySelectorAll("dl.facts div")].find(d => d.innerText.startsWith("주문 번호")).querySelector("code").textContent`)
 		p.see("최하은")
 		p.wait("the account as a picture", `document.querySelector("svg.qr path")`)

@@ -12,6 +12,7 @@ import { go } from "../../core/router";
 import { computed, onCleanup, type Signal, signal } from "../../core/signal";
 import { bankChoices } from "../banks";
 import { keepTyped } from "../draft";
+import { whole } from "../numbers";
 import { attempt, button, check, dialog, field, input, segmented, select, toast } from "../parts";
 import { type Branch, branchName } from "../session";
 import { dateText, span, t, timesText, won } from "../text";
@@ -211,7 +212,7 @@ function registration(
       } else {
         await api.post("/admin/v2/virtual-accounts", {
           ...contact(),
-          amount: Number(amount.peek()),
+          amount: whole(amount.peek()),
           orderName: order.peek().trim(),
           bankCode: bank.peek(),
           held: holdOf(branch, held), // another tab may have held another room or time
@@ -285,7 +286,7 @@ function registration(
               over() ||
               !reachable() ||
               (how() === "account" &&
-                !(name().trim() && mobile().trim() && Number(amount()) > 0 && bank() && order().trim())),
+                !(name().trim() && mobile().trim() && whole(amount()) > 0 && bank() && order().trim())),
           },
         ),
       ),
