@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -36,11 +37,23 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var c cli
-	parsed := kong.Parse(&c, kong.Name("yeolda-agent"), kong.UsageOnError(),
-		kong.Description("The agent of a branch."), kong.Vars{"credentials": packaged}, kong.BindTo(ctx, (*context.Context)(nil)))
+	k := parser(&c, kong.BindTo(ctx, (*context.Context)(nil)))
+	parsed, err := k.Parse(os.Args[1:])
+	k.FatalIfErrorf(err)
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
 	slog.SetDefault(log) // for package log too, which periph's drivers use
 	parsed.FatalIfErrorf(parsed.Run(log))
+}
+
+// parser returns the parser of the command line. Empty variables count as absent, as in the service.
+func parser(c *cli, options ...kong.Option) *kong.Kong {
+	for _, entry := range os.Environ() {
+		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "YEOLDA_") && value == "" {
+			_ = os.Unsetenv(name) // fails on no supported system
+		}
+	}
+	return kong.Must(c, append(options, kong.Name("yeolda-agent"), kong.UsageOnError(),
+		kong.Description("The agent of a branch."), kong.Vars{"credentials": packaged})...)
 }
 
 // files are the configuration files of the agent.

@@ -19,6 +19,17 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
+// TestEmptyVariables checks that an empty variable leaves the default, as in the other programs: an agent that does not start
+// opens no door.
+func TestEmptyVariables(t *testing.T) {
+	t.Setenv("YEOLDA_LOG_LEVEL", "")
+	t.Setenv("YEOLDA_AGENT_SETTINGS", "")
+	var c cli
+	if _, err := parser(&c).Parse(nil); err != nil || c.LogLevel != slog.LevelInfo || c.Run.Settings != "/etc/yeolda-agent/settings.toml" {
+		t.Errorf("got %+v, %v", c.Run, err)
+	}
+}
+
 // TestRun starts the program as systemd does, with the files of the installation.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
