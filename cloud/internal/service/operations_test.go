@@ -63,6 +63,9 @@ func TestOperations(t *testing.T) {
 	if status, body := read(t, s.Root+"/packages/yeolda-agent_arm64.deb"); status != http.StatusNotFound || !strings.Contains(body, "this service has no package of the agent") {
 		t.Errorf("a package that is not there: got %d %q, want 404 and what is missing", status, body)
 	}
+	if response, err := http.Head(s.Root + "/install.sh"); err != nil || response.StatusCode != http.StatusOK {
+		t.Errorf("curl -I of install.sh: got %+v, %v", response, err)
+	}
 	// None of it is where customers are.
 	for _, path := range []string{"/metrics", "/readyz", "/debug/pprof/"} {
 		if status, body := read(t, s.Root+path); status == http.StatusOK && (strings.Contains(body, "yeolda_http") || strings.Contains(body, "database  answers") || strings.Contains(body, "goroutine")) {

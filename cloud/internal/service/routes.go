@@ -38,13 +38,18 @@ func (s *Service) routes(api *httpapi.API) (http.Handler, error) {
 	}
 	mux.Handle(httpapi.DocsPath, docs)
 	mux.Handle(httpapi.DocsPath+"/*", docs)
-	mux.Get("/install.sh", func(w http.ResponseWriter, _ *http.Request) {
+	// Without HEAD, the mount of the pages would answer it, with 404.
+	get := func(pattern string, handler http.HandlerFunc) {
+		mux.Get(pattern, handler)
+		mux.Head(pattern, handler)
+	}
+	get("/install.sh", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/x-shellscript; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-cache")
 		_, _ = w.Write([]byte(enroll.Script(api.Site.PublicURL, s.settings.MQTT.AgentReleaseKeys)))
 	})
 	packages := &enroll.Packages{Folder: s.settings.MQTT.AgentFolder, Version: s.settings.Version}
-	mux.Get("/packages/{name}", func(w http.ResponseWriter, r *http.Request) { packages.Serve(w, r, chi.URLParam(r, "name")) })
+	get("/packages/{name}", func(w http.ResponseWriter, r *http.Request) { packages.Serve(w, r, chi.URLParam(r, "name")) })
 	s.partner.Mount(mux)
 	if s.broker != nil {
 		mux.HandleFunc(mqttPath, func(w http.ResponseWriter, r *http.Request) { s.broker.ServeWebSocket(w, r, api.ClientAddress(r)) })
