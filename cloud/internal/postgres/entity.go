@@ -112,7 +112,7 @@ func RetireLegalEntity(ctx context.Context, tx pgx.Tx, code string, at *time.Tim
 func LegalEntityOpen(ctx context.Context, q Querier, code string, now time.Time) (open bool, err error) {
 	err = q.QueryRow(ctx, `
 		select exists (select from reservation r where r.legal_entity = $1 and (r.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT', 'CANCELING')
-		           or r.blocked_key is not null or r.state = 'HOLD' and r.order_id is not null and r.expires_at > $2))
+		           or r.keys_blocked or r.state = 'HOLD' and r.order_id is not null and r.expires_at > $2))
 		    or exists (select from refund f join reservation r on r.id = f.reservation_id
 		               where r.legal_entity = $1 and f.state in ('REQUESTED', 'PENDING', 'FAILED'))
 		    or exists (select from reconciliation_difference d left join reservation r on r.id = discrepancy_reservation(d.order_id)

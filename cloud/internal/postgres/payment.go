@@ -132,7 +132,7 @@ func RenewConfirmKey(ctx context.Context, q Querier, id booking.ReservationID, o
 const unsettled = `
 	select r.id from reservation r where r.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT')
 	union all
-	select r.id from reservation r where r.blocked_key is not null
+	select r.id from reservation r where r.keys_blocked
 	union all
 	select f.reservation_id from refund f where f.state in ('REQUESTED', 'PENDING')`
 

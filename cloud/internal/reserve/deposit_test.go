@@ -239,6 +239,8 @@ func TestCallbackAheadOfAnswerBlocksTheDoor(t *testing.T) {
 				t.Errorf("key %s opens doors while the callback is checked", got)
 			}
 			s.wantState(t, order.OrderID, "DONE")
+			// The first look-up comes while the key is still blocked, so the sweep has to find it for another one.
+			s.exec(t, `delete from river_job where kind = $1`, "settle")
 			s.eventually(t, "the key works again", func() bool { return s.key(t, id) == key })
 			if l := s.Sandbox.Ledger(); l.Refunded != 0 {
 				t.Errorf("refunded %d won", l.Refunded)

@@ -28,3 +28,9 @@ END $$;
 -- +goose StatementEnd
 CREATE OR REPLACE TRIGGER reservation_not_rebuilding BEFORE INSERT OR UPDATE OF room_id, start_at, end_at ON reservation
     FOR EACH ROW WHEN (NEW.quarantine_of IS NULL) EXECUTE FUNCTION reservation_not_rebuilding();
+
+-- The reservations whose keys are blocked: their payments are looked up again.
+SET lock_timeout = 0;
+DROP INDEX CONCURRENTLY IF EXISTS reservation_keys_blocked;
+CREATE INDEX CONCURRENTLY reservation_keys_blocked ON reservation (id) WHERE keys_blocked;
+RESET lock_timeout;
