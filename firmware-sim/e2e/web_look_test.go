@@ -86,6 +86,9 @@ func (p *page) judge(what string) {
 	for _, small := range value[[]string](p, smallTargets) {
 		p.t.Errorf("%s: smaller than 44 pixels: %s", what, small)
 	}
+	for _, glued := range value[[]string](p, gluedTexts) {
+		p.t.Errorf("%s: no space between the words of %s", what, glued)
+	}
 }
 
 // judgeAccess checks the page against WCAG 2.2 AA.
@@ -150,6 +153,17 @@ const smallTargets = `[...document.querySelectorAll("a[href], button, input, sel
 		const t = target.getBoundingClientRect();
 		return t.width < 43.5 || t.height < 43.5 })
 	.map(e => e.outerHTML.slice(0, 140) + " " + JSON.stringify(e.getBoundingClientRect()))`
+
+// gluedTexts lists the flex containers that show no space between their text and the element after it: the space of the source
+// is dropped there.
+const gluedTexts = `[...document.querySelectorAll("body *")].filter(e => getComputedStyle(e).display.endsWith("flex"))
+	.filter(e => [...e.childNodes].some(text => {
+		if (text.nodeType !== Node.TEXT_NODE || !/\S\s+$/.test(text.data) || !text.nextElementSibling) return false;
+		const range = document.createRange();
+		range.selectNodeContents(text);
+		const before = range.getBoundingClientRect(), after = text.nextElementSibling.getBoundingClientRect();
+		return before.width > 0 && after.width > 0 && after.top < before.bottom && after.left >= before.left && after.left - before.right < 2 }))
+	.map(e => e.outerHTML.slice(0, 140))`
 
 // keep stores a screenshot if SCREENSHOTS names a directory.
 func (p *page) keep(name string) {
