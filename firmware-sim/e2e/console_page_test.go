@@ -104,9 +104,16 @@ func (p *page) survey(name string) {
 		p.on(s)
 		p.settle()
 		p.judgeAccess(name + " on " + s.name)
+		for _, narrow := range value[[]string](p, narrowCells) {
+			p.t.Errorf("%s on %s: narrower than its card: %s", name, s.name, narrow)
+		}
 		p.keep(name + "-" + s.name)
 	}
 }
+
+// narrowCells lists the cells that do not have the width of their card: on a phone, each row of a table is a card.
+const narrowCells = `[...document.querySelectorAll(".table td")].filter(td => getComputedStyle(td).display === "flex" &&
+	[...td.parentElement.cells].some(other => other.offsetWidth > td.offsetWidth && td.offsetWidth > 0)).map(td => td.outerHTML.slice(0, 140))`
 
 // with makes the page report failures to a subtest until the subtest ends.
 func (p *page) with(t *testing.T) *page {
