@@ -572,6 +572,7 @@ export const en: Texts = {
   "deed_agent.activate": "Agent activated",
   "deed_agent.keys.rotate": "Grant key rotated",
   "deed_agent.keys.finish": "Old grant key retired",
+  "deed_agent.keys.replace": "Lost grant key replaced",
   "deed_message.resend": "Message sent again",
   "deed_message.view": "Message viewed",
   "deed_settings.change": "Settings changed",

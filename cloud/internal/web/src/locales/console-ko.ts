@@ -567,6 +567,7 @@ export const ko = {
   "deed_agent.activate": "장치 활성화",
   "deed_agent.keys.rotate": "출입 서명 키 교체",
   "deed_agent.keys.finish": "이전 서명 키 폐기",
+  "deed_agent.keys.replace": "분실한 출입 서명 키 교체",
   "deed_message.resend": "메시지 재발송",
   "deed_message.view": "메시지 열람",
   "deed_settings.change": "설정 변경",
