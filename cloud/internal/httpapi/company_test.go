@@ -1,11 +1,7 @@
 package httpapi_test
 
 import (
-	"bytes"
 	"encoding/base64"
-	"image"
-	"image/color"
-	"image/png"
 	"io"
 	"net/http"
 	"net/url"
@@ -39,17 +35,6 @@ func pageOf(t *testing.T, address string) (string, http.Header) {
 	return string(body), answer.Header
 }
 
-func picture(t *testing.T, side int) string {
-	t.Helper()
-	drawn := image.NewNRGBA(image.Rect(0, 0, side, side))
-	drawn.Set(1, 1, color.Black)
-	var encoded bytes.Buffer
-	if err := png.Encode(&encoded, drawn); err != nil {
-		t.Fatal(err)
-	}
-	return base64.StdEncoding.EncodeToString(encoded.Bytes())
-}
-
 // TestCompany checks that the headquarters change the facts, names, colour and logo of the pages, and that bad values change
 // nothing.
 func TestCompany(t *testing.T) {
@@ -70,7 +55,7 @@ func TestCompany(t *testing.T) {
 	if now.Company["name"] != "주식회사 <달>" || len(now.Missing) != 6 {
 		t.Fatalf("changed: %+v", now)
 	}
-	hq.Put("/v2/admin/company/logo", map[string]string{"data": picture(t, 64)}).OK(t).Into(t, &now)
+	hq.Put("/v2/admin/company/logo", map[string]string{"data": servicetest.Picture(t, 64)}).OK(t).Into(t, &now)
 	shell, _ := pageOf(t, pages+"/")
 	for _, want := range []string{" | 달방</title>", `name="brand-en" content="Moonroom"`, "주식회사 &lt;달&gt;", "/brand.css?v=7a1f5c", *now.Logo} {
 		if !strings.Contains(shell, want) {
@@ -107,7 +92,7 @@ func TestCompany(t *testing.T) {
 	}
 	for name, bad := range map[string]string{
 		"no base64": "!", "no picture": base64.StdEncoding.EncodeToString([]byte("<svg onload=alert(1)>")), "nothing": "",
-		"too large": base64.StdEncoding.EncodeToString(make([]byte, 33<<10)), "too many pixels": picture(t, 1025), "too few": picture(t, 15),
+		"too large": base64.StdEncoding.EncodeToString(make([]byte, 33<<10)), "too many pixels": servicetest.Picture(t, 1025), "too few": servicetest.Picture(t, 15),
 	} {
 		if answer := hq.Put("/v2/admin/company/logo", map[string]string{"data": bad}); answer.HTTP != 400 {
 			t.Errorf("%s: got %d, want 400", name, answer.HTTP)

@@ -36,7 +36,7 @@ const uploadTimeout = 45 * time.Second
 
 // awaitUpload gives an administrator's request with a photo more time for its body than the service gives any other.
 func awaitUpload(w http.ResponseWriter, r *http.Request) {
-	if bodyLimit(r) == maxPhotoBody {
+	if r.ContentLength != 0 && bodyLimit(r) == maxPhotoBody {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTimeout)) // only in tests w is no connection
 	}
 }

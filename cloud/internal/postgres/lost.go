@@ -14,9 +14,9 @@ import (
 // order could be made; contacts, or no alert would be sent; and the keys of one-time codes. Passes get other PINs, because lists and new
 // PINs are made from all of them. A value that concerns only its own row, such as a refund account, remains unreadable.
 func ForgetLost(ctx context.Context, tx pgx.Tx, keys *seal.Keyring) error {
-	const lost = ` from 2 for 4) <> all($1)` // see SealedColumn.stale
+	lost := func(column string) string { return keyID(column) + ` <> all($1)` }
 	known := keys.KeyIDs()
-	rows, err := tx.Query(ctx, `select id from pass where substring(pin`+lost, known)
+	rows, err := tx.Query(ctx, `select id from pass where `+lost("pin"), known)
 	if err != nil {
 		return fmt.Errorf("find lost PINs: %w", err)
 	}
@@ -25,9 +25,9 @@ func ForgetLost(ctx context.Context, tx pgx.Tx, keys *seal.Keyring) error {
 		return fmt.Errorf("find lost PINs: %w", err)
 	}
 	batch := new(pgx.Batch)
-	batch.Queue(`delete from order_key where substring(sealed`+lost, known)
-	batch.Queue(`delete from alert_contact where substring(contacts`+lost, known)
-	batch.Queue(`update pass_agent set code_key = null, code_ready = false where substring(code_key`+lost, known)
+	batch.Queue(`delete from order_key where `+lost("sealed"), known)
+	batch.Queue(`delete from alert_contact where `+lost("contacts"), known)
+	batch.Queue(`update pass_agent set code_key = null, code_ready = false where `+lost("code_key"), known)
 	for _, id := range passes {
 		batch.Queue(`update pass set pin = $2, changed_at = clock_timestamp() where id = $1`, id, keys.Seal(PassPINPurpose, []byte(newPIN())))
 	}

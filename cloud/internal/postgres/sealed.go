@@ -39,15 +39,17 @@ var SealedColumns = []SealedColumn{
 	{"installation", "sealed", InstallationPurpose},
 }
 
-// stale is a predicate for values that were not sealed with the key whose id is $1 (package seal: a version byte,
-// then the key id).
+// keyID is the id of the key that the value of a column was sealed with (package seal: a version byte, then the key id).
+func keyID(column string) string { return `substring(` + column + ` from 2 for 4)` }
+
+// stale is a predicate for values that were not sealed with the key whose id is $1.
 func (c SealedColumn) stale() string {
-	return fmt.Sprintf(`%s is not null and substring(%[1]s from 2 for 4) <> $1`, c.Column)
+	return c.Column + ` is not null and ` + keyID(c.Column) + ` <> $1`
 }
 
 // CountStale counts the values of a column that were sealed with a key other than the given one.
-func CountStale(ctx context.Context, q Querier, c SealedColumn, keyID []byte) (n int, err error) {
-	err = q.QueryRow(ctx, `select count(*) from `+c.Table+` where `+c.stale(), keyID).Scan(&n)
+func CountStale(ctx context.Context, q Querier, c SealedColumn, sealing []byte) (n int, err error) {
+	err = q.QueryRow(ctx, `select count(*) from `+c.Table+` where `+c.stale(), sealing).Scan(&n)
 	return n, err
 }
 
@@ -61,9 +63,8 @@ func Reseal(ctx context.Context, db *DB, c SealedColumn, keys *seal.Keyring) (n,
 		Place  string
 		Sealed []byte
 	}
-	const known = ` from 2 for 4) = any($2)`
 	for {
-		rows, err := db.Pool.Query(ctx, `select ctid::text, `+c.Column+` from `+c.Table+` where `+c.stale()+` and substring(`+c.Column+known+` limit $3`,
+		rows, err := db.Pool.Query(ctx, `select ctid::text, `+c.Column+` from `+c.Table+` where `+c.stale()+` and `+keyID(c.Column)+` = any($2) limit $3`,
 			keys.SealingKeyID(), keys.KeyIDs(), resealBatch)
 		if err != nil {
 			return n, lost, err
@@ -92,6 +93,6 @@ func Reseal(ctx context.Context, db *DB, c SealedColumn, keys *seal.Keyring) (n,
 			return n, lost, err
 		}
 	}
-	err = db.Pool.QueryRow(ctx, `select count(*) from `+c.Table+` where substring(`+c.Column+` from 2 for 4) <> all($1)`, keys.KeyIDs()).Scan(&lost)
+	err = db.Pool.QueryRow(ctx, `select count(*) from `+c.Table+` where `+keyID(c.Column)+` <> all($1)`, keys.KeyIDs()).Scan(&lost)
 	return n, lost, err
 }

@@ -39,7 +39,7 @@ func (s *Service) RefundOrphan(ctx context.Context, req OrphanRequest) error {
 	if err != nil {
 		return err
 	}
-	if p.Held() > 0 || transferRejected(p) {
+	if p.Held() > 0 || rule.TransferRejected(p) {
 		if err := s.cancelOrphan(ctx, req, order, keys, p); err != nil {
 			return err
 		}

@@ -250,19 +250,13 @@ func (s *Service) compareUnknown(ctx context.Context, order string, m moved) (fo
 		return found, err
 	case p.Held() > 0:
 		found = discrepancy(order, orphan, "%d won at the provider for an order that is not ours: %s", p.Held(), p.OrderName)
-	case transferRejected(p):
+	case rule.TransferRejected(p):
 		found = discrepancy(order, orphan, "the bank returned a refund of an order that is not ours: %s", p.OrderName)
 	default:
 		return found, nil
 	}
 	found.KeySet = string(m.keys)
 	return found, nil
-}
-
-// transferRejected reports whether the guest's bank has returned a refund of a deposit, or a part of one. The provider's list of transactions
-// does not show it.
-func transferRejected(p toss.Payment) bool {
-	return rule.AtBank(p.RefundStatus()) == money.RefundFailed
 }
 
 func discrepancy(order, kind, format string, args ...any) money.Discrepancy {

@@ -81,7 +81,7 @@ func (s *Service) timeoutOf(r *http.Request) time.Duration {
 		strings.HasPrefix(path, "/admin/reservation"), strings.HasSuffix(path, "/refund"), path == "/v2/admin/proof",
 		strings.HasSuffix(path, "/payments.csv"): // its rows are read as fast as the client takes them
 		return paymentTimeout
-	case r.Method == http.MethodPost && (strings.HasSuffix(path, "/photos") || strings.HasSuffix(path, "/arrival") || strings.HasPrefix(path, "/v2/admin/cleaning/")):
+	case r.Method == http.MethodPost && (strings.HasSuffix(path, "/photos") || strings.HasSuffix(path, "/arrival") || strings.HasSuffix(path, "/done")):
 		return photoTimeout
 	}
 	return requestTimeout

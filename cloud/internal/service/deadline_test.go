@@ -1,12 +1,8 @@
 package service_test
 
 import (
-	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"image"
-	"image/png"
 	"io"
 	"net"
 	"net/http"
@@ -51,7 +47,7 @@ func TestSlowBodyIsCut(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	body, err := json.Marshal(map[string]any{"data": picture(t), "alt": map[string]string{"ko": "룸", "en": "Room"}})
+	body, err := json.Marshal(map[string]any{"data": servicetest.Picture(t, 480), "alt": map[string]string{"ko": "룸", "en": "Room"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,16 +72,6 @@ func uploadPhoto(manager *servicetest.Client, base string, body io.Reader) error
 		return fmt.Errorf("answer %d %s %w", answer.StatusCode, text, err)
 	}
 	return nil
-}
-
-// picture returns a photo in base64.
-func picture(t *testing.T) string {
-	t.Helper()
-	var encoded bytes.Buffer
-	if err := png.Encode(&encoded, image.NewGray(image.Rect(0, 0, 480, 480))); err != nil {
-		t.Fatal(err)
-	}
-	return base64.StdEncoding.EncodeToString(encoded.Bytes())
 }
 
 // slowBody sends a request with one byte of its body, and waits up to a minute until the service ends the connection.

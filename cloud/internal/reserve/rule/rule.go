@@ -445,7 +445,7 @@ func (s Snapshot) partReturned(p toss.Payment) bool {
 // rejection: it is no answer to the new request.
 func (s Snapshot) rejectedBefore(p toss.Payment) bool {
 	f := s.Refund
-	return f != nil && f.State == money.RefundRequested && f.Taken && AtBank(p.RefundStatus()) == money.RefundFailed
+	return f != nil && f.State == money.RefundRequested && f.Taken && TransferRejected(p)
 }
 
 // follow returns Follow while the bank transfers a part, or has rejected its transfer, otherwise the step.
@@ -524,6 +524,10 @@ func (s Snapshot) LateBy(now time.Time) string {
 	}
 	return ByLate
 }
+
+// TransferRejected reports whether the guest's bank has returned a refund of a deposit, or a part of one. The provider's list of transactions
+// does not show it.
+func TransferRejected(p toss.Payment) bool { return AtBank(p.RefundStatus()) == money.RefundFailed }
 
 // AtBank is the state of a refund by the provider's status of the bank transfer.
 func AtBank(status string) money.RefundState {
