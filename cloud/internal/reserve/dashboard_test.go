@@ -108,7 +108,8 @@ func TestWhyAfterTheDashboard(t *testing.T) {
 	s := open(t)
 	g := s.guest(t, sandbox.MethodCard)
 	s.dashboard(t, g.order, 0, nil)
-	s.await(t, g.order.OrderID, "CANCELED")
+	s.reconcile(t, s.Replica(t))
+	s.wantState(t, g.order.OrderID, "CANCELED")
 	reply, err := g.Do(s.ctx, http.MethodGet, "/v2/keys/"+g.key+"/why?branch=gangnam&door=room", nil)
 	if err != nil || decode[struct{ Code string }](t, reply.Data).Code != "refunded" {
 		t.Errorf("why: %s, %v, want refunded", reply.Raw, err)
@@ -131,8 +132,15 @@ func TestDashboardCancellationDuringAnOutage(t *testing.T) {
 	s.dashboard(t, order, 0, nil)
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError, Status: 503, Times: -1})
 	s.Clock.Advance(time.Hour)
+	if _, err := replica.ReconcileDue(s.ctx, 24*time.Hour); err == nil {
+		t.Error("a comparison during the outage has no error")
+	}
 	s.Sandbox.ClearFaults()
-	s.await(t, order.OrderID, "CANCELED")
+	s.Clock.Advance(3 * time.Minute)
+	if _, err := replica.ReconcileDue(s.ctx, 24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	s.wantState(t, order.OrderID, "CANCELED")
 }
 
 // E5: messages have a queue of their own, so no other job keeps one waiting, such as checks of payments while the provider
