@@ -88,15 +88,14 @@ type state struct {
 	protocol.UpdateStatus
 	SHA256      string    `json:"sha256"`
 	Rollout     uint64    `json:"rollout,omitempty"`     // that asked for it
-	Interrupted int       `json:"interrupted,omitempty"` // installations that a power cut has ended
+	Interrupted int       `json:"interrupted,omitempty"` // installations that left no outcome
 	Earlier     []Outcome `json:"outcomes,omitempty"`    // of other updates: present when this one began
 }
 
-// maxInterrupted is the number of installations after which an update that cuts the power is not tried again.
+// maxInterrupted is the number of interrupted installations after which an update is not tried again.
 const maxInterrupted = 3
 
-// Load reads the state of the last update when the agent starts. An installation that a power cut has interrupted is tried again when
-// the cloud repeats its request.
+// Load reads the state of the last update when the agent starts.
 func (u *Updater) Load() {
 	if u.load() {
 		u.store()
@@ -110,6 +109,12 @@ func (u *Updater) load() (changed bool) {
 	if text, err := os.ReadFile(filepath.Join(u.Dir, stateFile)); err == nil {
 		_ = json.Unmarshal(text, &u.last) // of no importance: the update begins again
 	}
+	return u.endInterrupted()
+}
+
+// endInterrupted ends an installation that was interrupted, by a power cut or because the installer was killed, and reports whether there was
+// one. It is tried again when the cloud repeats its request. mu is held.
+func (u *Updater) endInterrupted() bool {
 	if !u.interrupted() {
 		return false
 	}
@@ -122,7 +127,7 @@ func (u *Updater) load() (changed bool) {
 	return true
 }
 
-// interrupted reports whether an installation began, is over, and left neither the new version nor a reason.
+// interrupted reports whether an installation began, is over, and left neither the new version nor a reason. mu is held.
 func (u *Updater) interrupted() bool {
 	if u.last.State != protocol.UpdateInstalling || u.last.Version == u.Version || installing(u.Work) {
 		return false
@@ -176,6 +181,9 @@ func (u *Updater) Ask(ctx context.Context, m protocol.Update) {
 	p, ok := m.For(u.Architecture)
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if !u.busy && u.endInterrupted() {
+		go u.store() // not here, where other requests of the service wait
+	}
 	switch {
 	case u.busy:
 		if m.Version == u.last.Version && p.SHA256 == u.last.SHA256 {
@@ -194,7 +202,7 @@ func (u *Updater) Ask(ctx context.Context, m protocol.Update) {
 	u.last.UpdateStatus = protocol.UpdateStatus{Version: m.Version, State: protocol.UpdateFetching}
 	if !ok {
 		u.end(protocol.UpdateFailed, "there is no package for "+u.Architecture)
-		go u.store() // not here, where other requests of the service wait
+		go u.store()
 		return
 	}
 	u.busy = true

@@ -23,6 +23,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -585,6 +587,63 @@ func TestInterruptedInstallationIsRepeated(t *testing.T) {
 			t.Fatalf("after %d interruptions: got %+v, want fetching", cut, status)
 		}
 	}
+}
+
+// TestKilledInstallerIsNoticed kills root's part, as the kernel does without memory or systemd after its limit: the next request of the cloud
+// begins the update again although the agent was not restarted, twice. While the installer works, nothing begins.
+func TestKilledInstallerIsNoticed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Work = t.TempDir()
+	m := signed(release, f.url, deb)
+	changes := 0
+	// await waits for a change after which the update is as it should be.
+	await := func(is func() bool) {
+		t.Helper()
+		for !is() {
+			select {
+			case <-f.changed:
+				changes++
+			case <-time.After(5 * time.Second):
+				t.Fatalf("it never happens; the update is %+v", f.Status())
+			}
+		}
+	}
+	idle := func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return !f.busy && Requested(f.Dir)
+	}
+	for killed := 1; ; killed++ {
+		f.Ask(t.Context(), m)
+		await(idle)
+		installer, err := lock(f.Work, unix.LOCK_EX)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(f.Dir, requestFile)); err != nil {
+			t.Fatal(err)
+		}
+		if f.Ask(t.Context(), m); f.Status().State != protocol.UpdateInstalling {
+			t.Fatalf("while the installer works: got %+v, want installing", f.Status())
+		}
+		installer.Close() // its process has ended
+		f.Ask(t.Context(), m)
+		status := f.Status()
+		if killed == maxInterrupted {
+			if status.State != protocol.UpdateFailed || status.Detail == "" {
+				t.Errorf("after %d killed installers: got %+v, want failed", killed, status)
+			}
+			break
+		}
+		if status.State != protocol.UpdateFetching || status.Detail == "" {
+			t.Fatalf("after %d killed installers: got %+v, want fetching", killed, status)
+		}
+		f.mu.Lock()
+		f.tried = f.tried.Add(-retryDelay)
+		f.mu.Unlock()
+	}
+	await(func() bool { return changes == 3*maxInterrupted }) // each installation begins, is passed on and ends: all of it is stored
 }
 
 // TestPowerCutAfterTheRequest cuts the power when the request is on the card. The installer starts at boot, and the new version is rolled back:
