@@ -217,10 +217,12 @@ func AcknowledgeList(ctx context.Context, tx pgx.Tx, username string, epoch, ver
 		return 0, false, err
 	}
 	if epoch > a.epoch || epoch == a.epoch && version > a.version {
-		_, err := tx.Exec(ctx, `update pass_agent set epoch = $2, version = 0, content = null, code_ready = false where username = $1`, username, epoch+1)
+		_, err := tx.Exec(ctx, `
+			update pass_agent set epoch = $2, version = 0, content = null, code_version = 0, code_ready = false where username = $1`, username, epoch+1)
 		return 0, true, err
 	}
-	if epoch < a.appliedEpoch || epoch == a.appliedEpoch && version < a.appliedVersion {
+	// A list of an earlier epoch may be one that the database does not know. It may have any pass of the lists before.
+	if epoch < a.epoch || epoch == a.appliedEpoch && version < a.appliedVersion {
 		return 0, false, nil
 	}
 	ready := a.active && a.codeKey != nil && epoch == a.epoch && version >= a.codeVersion

@@ -33,6 +33,10 @@ func BeginRebuild(ctx context.Context, tx pgx.Tx) error {
 		insert into broker_list (epoch, brokers) select epoch + $1, brokers from broker_list order by epoch desc limit 1`, sequenceJump); err != nil {
 		return err
 	}
+	// Likewise lists of passes: one that the backup does not know must not count as one of the same number.
+	if _, err = tx.Exec(ctx, `update pass_agent set epoch = epoch + $1, version = 0, content = null, code_version = 0`, sequenceJump); err != nil {
+		return err
+	}
 	_, err = tx.Exec(ctx, `
 		select setval(format('%I.%I', schemaname, sequencename)::regclass, coalesce(last_value, start_value) + $1)
 		from pg_sequences where schemaname = 'public' and data_type = 'bigint'::regtype and sequencename not like 'goose%'`, sequenceJump)

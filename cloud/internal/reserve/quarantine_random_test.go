@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
@@ -51,7 +52,8 @@ type randomBranch struct {
 	keys      *seal.Keyring
 	stays     []*random // whose guests change them
 	disclosed []uuid.UUID
-	list      postgres.List // that the agent was sent last
+	list      postgres.List   // that the agent was sent last
+	held      []postgres.List // that the agent may use: the last one that it has acknowledged, and those after it
 }
 
 func openRandomBranch(t *testing.T, seed uint64) *randomBranch {
@@ -75,13 +77,15 @@ func (b *randomBranch) change() error {
 	if err != nil {
 		return err
 	}
-	switch n := b.rng.IntN(16); {
+	switch n := b.rng.IntN(17); {
 	case n < 3 || stay == nil:
 		return b.buy()
 	case n < 6:
 		return b.sendList()
 	case n == 6:
 		return b.acknowledge()
+	case n == 16:
+		return b.reportUnknown()
 	case n < 9:
 		b.s.Clock.Advance(time.Duration(5+b.rng.IntN(16)) * time.Minute)
 		return nil
@@ -154,6 +158,7 @@ func (b *randomBranch) sendList() error {
 	return b.s.DB.InTx(b.s.ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) (err error) {
 		b.list, err = postgres.PrepareList(ctx, tx, b.keys, "agent-gangnam", nil, now)
 		b.done["list"]++
+		b.held = append(b.held, b.list)
 		return err
 	})
 }
@@ -163,7 +168,22 @@ func (b *randomBranch) acknowledge() error {
 	return b.s.DB.InTx(b.s.ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		_, _, err := postgres.AcknowledgeList(ctx, tx, "agent-gangnam", b.list.Epoch, b.list.Version, now)
 		b.done["acknowledged"]++
+		b.held = []postgres.List{b.list}
 		return err
+	})
+}
+
+// reportUnknown has the agent report, once or repeatedly, a list that the database does not know, as after a restoration. It may be any of those
+// before, too.
+func (b *randomBranch) reportUnknown() error {
+	return b.s.DB.InTx(b.s.ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		for range 1 + b.rng.IntN(2) {
+			if _, _, err := postgres.AcknowledgeList(ctx, tx, "agent-gangnam", b.list.Epoch, b.list.Version+9, now); err != nil {
+				return err
+			}
+		}
+		b.done["unknown list"]++
+		return nil
 	})
 }
 
@@ -185,14 +205,22 @@ func (b *randomBranch) disclose(t *testing.T) {
 // twoGuests lists the live reservations of a room during which the agent may accept the disclosed PIN of another stay.
 func (b *randomBranch) twoGuests(t *testing.T) (overlaps string) {
 	t.Helper()
+	var passes []uuid.UUID
+	var rooms []booking.RoomID
+	var from, until []time.Time
+	for _, list := range b.held {
+		for _, p := range list.Passes {
+			passes, rooms, from, until = append(passes, p.ID), append(rooms, p.Room), append(from, p.NotBefore), append(until, p.NotAfter)
+		}
+	}
 	err := b.s.DB.Pool.QueryRow(b.s.ctx, `
 		select coalesce(string_agg(distinct format('reservation %s (%s to %s, %s) in the window of the PIN of %s, %s to %s',
 		                                  r.id, r.start_at, r.end_at, r.state, p.reservation_id, l.not_before, l.not_after), '; '), '')
-		from pass_listed l join pass p on p.id = l.pass_id
+		from unnest($3::uuid[], $4::bigint[], $5::timestamptz[], $6::timestamptz[]) l (pass_id, room_id, not_before, not_after) join pass p on p.id = l.pass_id
 		join reservation r on r.room_id = l.room_id and coalesce(r.extends, r.id) <> p.reservation_id and r.quarantine_of is null
 		  and r.start_at < l.not_after and coalesce(r.stay_end, r.end_at) > l.not_before
 		where p.id = any($1) and l.not_after > $2 and r.state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE')
-		  and (r.state <> 'HOLD' or r.expires_at > $2)`, b.disclosed, b.s.Clock.Now()).Scan(&overlaps)
+		  and (r.state <> 'HOLD' or r.expires_at > $2)`, b.disclosed, b.s.Clock.Now(), passes, rooms, from, until).Scan(&overlaps)
 	if err != nil {
 		t.Fatal(err)
 	}
