@@ -556,6 +556,43 @@ func TestManyBranchesAreOneAlert(t *testing.T) {
 	f.wantMessages("alert-ended", "alert-began", "alert-began")
 }
 
+// TestAlertOfManyBranchesBesideClosedOnes has five branches whose machines have been off for a week, each with an alert of its own. Twenty others
+// are lost at once: their alert begins then, ends when these are back, and later losses are alerts again.
+func TestAlertOfManyBranchesBesideClosedOnes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec(`insert into branch (code, name_ko) select 'b' || n, 'b' || n from generate_series(1, 25) n`)
+	f.exec(`insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory) select id, '1', $1, $1, true, '{}' from branch where code ~ '^b[0-9]'`, f.now)
+	f.exec(`update agent_inventory set online = false, version = 'closed' where branch_id in (select id from branch where code ~ '^b[1-5]$')`)
+	closed := []string{"branch-offline b1", "branch-offline b2", "branch-offline b3", "branch-offline b4", "branch-offline b5"}
+	f.pass(3 * time.Minute)
+	f.wantOpen(closed...)
+	f.wantMessages(slices.Repeat([]string{"alert-began"}, 5)...)
+	f.now = f.now.Add(7 * 24 * time.Hour)
+	f.exec(`update agent_inventory set seen_at = $1 where online`, f.now)
+	f.pass(3 * time.Minute)
+	lost := f.now
+	f.exec(`update agent_inventory set online = false, presence_since = $1 where version = '1'`, lost)
+	f.pass(3 * time.Minute)
+	f.wantOpen(append([]string{"branch-offline"}, closed...)...)
+	f.wantMessages("alert-began")
+	if got := f.list(`select kind from alert where branch = '' and since = $1`, lost); len(got) != 1 {
+		t.Errorf("the alert of all branches does not begin with their loss: %v", f.list(`select since::text from alert where branch = ''`))
+	}
+	incidents, err := postgres.Incidents(t.Context(), f.db.Pool, lost.Add(-time.Minute))
+	if err != nil || len(incidents) != 1 || incidents[0].Amount != 20 {
+		t.Errorf("got incidents %+v (%v), want one with 20 branches", incidents, err)
+	}
+	f.exec(`update agent_inventory set online = true, seen_at = $1, presence_since = $1 where version = '1'`, f.now)
+	f.pass(3 * time.Minute)
+	f.wantOpen(closed...)
+	f.wantMessages("alert-ended")
+	f.offline("gangnam")
+	f.pass(3 * time.Minute)
+	f.wantOpen(append(closed, "branch-offline gangnam")...)
+	f.wantMessages("alert-began")
+}
+
 // Nineteen branches are nineteen alerts.
 func TestFewBranchesAreAlertsOfTheirOwn(t *testing.T) {
 	t.Parallel()

@@ -114,7 +114,7 @@ type Incident struct {
 	Zone     string           // time zone of the branch; empty for all branches
 	Told     [][]byte         // contacts that know of its beginning and not of its end
 	Knew     [][]byte         // contacts that have received its beginning
-	Amount   int              // branches offline at the moment, for an alert of all branches
+	Amount   int              // branches offline at the moment, for an alert of all branches; those with an alert of their own aside
 }
 
 // Incidents returns the incidents about which a message may be due, oldest first: alerts that were not announced, that have
@@ -125,7 +125,9 @@ func Incidents(ctx context.Context, q Querier, since time.Time) ([]Incident, err
 		       coalesce(b.id, 0), coalesce(b.name_ko, ''), coalesce(b.time_zone, ''),
 		       array(select n.contact from alert_notice n where n.alert_id = a.id and n.ended_at is null),
 		       array(select n.contact from alert_notice n where n.alert_id = a.id),
-		       case when a.branch = '' and a.kind = 'branch-offline' then (select count(*) from agent_inventory where not online) else 0 end
+		       case when a.branch = '' and a.kind = 'branch-offline' then (
+				select count(*) from agent_inventory i join branch ib on ib.id = i.branch_id where not i.online and not exists (
+					select from alert o where o.kind = a.kind and o.branch = ib.code and o.ended_at is null)) else 0 end
 		from alert a left join branch b on b.code = a.branch
 		where a.closed_at is null and (a.notified_at is null or a.ended_at is not null or a.since > $1)
 		order by a.id`, since)

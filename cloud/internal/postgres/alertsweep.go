@@ -122,7 +122,7 @@ func (s AlertSweep) conditions() []condition {
 }
 
 // offline finds lost branches. If many are lost at about the same time, they are one alert of all branches, which covers
-// every branch until its end was announced.
+// every branch until its end was announced. Branches with an alert of their own, such as closed ones, do not count for its beginning and end.
 func (s AlertSweep) offline() condition {
 	return condition{"branch-offline", `
 		with gone as materialized (
@@ -139,8 +139,7 @@ func (s AlertSweep) offline() condition {
 		)
 		select code, '', since, greatest(since, $3) <= $5 and not (select yes from covered) from gone
 		union all
-		select '', '', (select min(since) from gone), (select due from mass)
-		where (select due from mass) or (select count(*) from gone) >= $8`,
+		select '', '', since, due from mass where due or (select count(*) from gone where not known) >= $8`,
 		[]any{s.Heard, s.Now.Add(-s.Stale), s.Now.Add(-s.Offline), s.MassWindow, s.Mass, s.MassEnd}}
 }
 
