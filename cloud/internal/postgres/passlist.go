@@ -208,12 +208,15 @@ func insertListed(ctx context.Context, tx pgx.Tx, username string, a agentLists,
 	return err
 }
 
+// maxReportedEpoch bounds the epoch of a list that an agent may claim to have: a stolen machine must not use up the numbers.
+const maxReportedEpoch = 1_000_000_000_000
+
 // AcknowledgeList records that an agent uses a list from now on, and ends the quarantines for which no agent may hold a pass
 // any more. If the agent has a list that the database does not know, because it was restored from a backup, the next list
 // begins a new epoch, and behind is true.
 func AcknowledgeList(ctx context.Context, tx pgx.Tx, username string, epoch, version uint64, now time.Time) (released int64, behind bool, err error) {
 	a, err := lockLists(ctx, tx, username)
-	if err != nil {
+	if err != nil || epoch > maxReportedEpoch {
 		return 0, false, err
 	}
 	if epoch > a.epoch || epoch == a.epoch && version > a.version {

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -127,6 +128,23 @@ func TestListsAfterARestoration(t *testing.T) {
 	l := a.list()
 	if a.acknowledge(l.Epoch, l.Version); !a.list().Applied {
 		t.Error("the list of the database does not count as acknowledged")
+	}
+}
+
+// A stolen machine reports a list of an epoch that no service reaches: its lists keep their epoch, and a restoration can still raise it.
+func TestEpochOfAStolenMachine(t *testing.T) {
+	t.Parallel()
+	a := newKeypadAgent(t)
+	a.change()
+	before := a.list()
+	for _, epoch := range []uint64{math.MaxInt64 - 1, math.MaxUint64} {
+		a.acknowledge(epoch, 1)
+	}
+	if l := a.list(); l.Epoch != before.Epoch || l.Applied {
+		t.Errorf("got epoch %d, acknowledged %t, want %d, false", l.Epoch, l.Applied, before.Epoch)
+	}
+	if err := pgx.BeginFunc(t.Context(), a.db.Pool, func(tx pgx.Tx) error { return postgres.BeginRebuild(t.Context(), tx) }); err != nil {
+		t.Error(err)
 	}
 }
 
