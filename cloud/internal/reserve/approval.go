@@ -263,8 +263,8 @@ func (c *change) withdraw(f money.Refund) error {
 		return err
 	}
 	switch {
-	case !f.HeldBack():
-		return nil // a refund by hand of one that has failed, which is as before
+	case !f.HeldBack(): // a refund by hand of one that has failed, which is as before
+		return c.askAccountAgain() // the contact that has the link may have been corrected meanwhile
 	case owed:
 		if err := postgres.AdvanceRefund(c.ctx, c.tx, f.ID, money.RefundFailed, accountRequired, "환불 계좌가 필요합니다."); err != nil {
 			return err

@@ -218,3 +218,34 @@ func TestCorrectedContactReceivesTheAccount(t *testing.T) {
 		})
 	}
 }
+
+// TestDeclinedRefundByHandRevivesNoLink: while a refund by hand waits for another administrator, the link of the refund is out of use. If the
+// contact is corrected meanwhile and the refund by hand is declined, the link of the previous contact stays invalid, and the new one gets another.
+func TestDeclinedRefundByHandRevivesNoLink(t *testing.T) {
+	t.Parallel()
+	const mobile = "010-9999-5544"
+	s := open(t)
+	_, _, id := s.partAtBank(t, sandbox.FaultError)
+	s.awaitRefund(t, id, "FAILED")
+	earlier := s.refundToken(t, id)
+	replica, reservation := s.limited(t, 500), booking.ReservationID(id)
+	request := reserve.OutsideRequest{ID: reservation, Amount: 1000, Reason: "계좌 폐쇄", How: "계좌 이체", Reference: "4711", By: hq}
+	if got, err := replica.SettleOutside(s.ctx, request); err != nil || !got.Waits {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	s.correctedTo(t, id, mobile)
+	if err := replica.DeclineRefund(s.ctx, reservation, gangnamManager); err != nil {
+		t.Fatal(err)
+	}
+	if err := replica.EnterRefundAccount(s.ctx, earlier, guestAccount); !errors.Is(err, reserve.ErrNoRefundLink) {
+		t.Fatalf("the link of the previous contact: %v", err)
+	}
+	own := guestAccount
+	if err := s.DB.Pool.QueryRow(s.ctx, `select account_holder from payment where reservation_id = $1`, id).Scan(&own.Holder); err != nil {
+		t.Fatal(err)
+	}
+	if err := replica.EnterRefundAccount(s.ctx, s.anotherRefundToken(t, mobile, earlier), own); err != nil {
+		t.Fatal(err)
+	}
+	s.refundsDone(t, id)
+}
