@@ -134,6 +134,47 @@ func TestDashboardDuringAPart(t *testing.T) {
 	}
 }
 
+// TestDashboardCancelsBeforeAPartIsSent: the dashboard cancels a deposit of which a refund waits for an administrator, for the guest's account or for
+// the provider. It is part of that cancellation, whose transfer the bank rejects: the guest is asked for an account, and gets everything.
+func TestDashboardCancelsBeforeAPartIsSent(t *testing.T) {
+	t.Parallel()
+	waiting := func(won int) func(*testing.T, *shop, moneytest.Confirm, int64) {
+		return func(t *testing.T, s *shop, order moneytest.Confirm, id int64) {
+			if got, err := s.limited(t, 500).RefundPart(s.ctx, part(id, min(won, order.Amount))); err != nil || !got.Waits {
+				t.Fatalf("got %+v, %v", got, err)
+			}
+		}
+	}
+	for name, begin := range map[string]func(*testing.T, *shop, moneytest.Confirm, int64){
+		"a part that waits for an administrator":     waiting(1000),
+		"everything that waits for an administrator": waiting(1000000),
+		"a part without an answer": func(t *testing.T, s *shop, _ moneytest.Confirm, id int64) {
+			s.fault(t, sandbox.Fault{Target: sandbox.TargetCallback, Kind: sandbox.FaultError, Times: -1})
+			s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 500, Times: 1})
+			if _, err := s.Replica(t).RefundPart(s.ctx, part(id, 1000)); !errors.Is(err, reserve.ErrPaymentPending) {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+			begin(t, s, order, id)
+			s.rejecting(t, 1, 0)
+			s.dashboard(t, order, 0, &guestAccount)
+			s.awaitRefund(t, id, "FAILED")
+			s.await(t, order.OrderID, "CANCELED")
+			s.wantMessage(t, id, order.Amount)
+			if err := s.Replica(t).EnterRefundAccount(s.ctx, s.refundToken(t, id), guestAccount); err != nil {
+				t.Fatal(err)
+			}
+			s.awaitRefund(t, id, "COMPLETED")
+			s.wantHeld(t, order, 0)
+		})
+	}
+}
+
 // TestReversalAfterRefundByHand: the bank reverses a deposit that an administrator has returned by hand. The account is closed, so
 // no other deposit arrives there, and the reversal is listed.
 func TestReversalAfterRefundByHand(t *testing.T) {

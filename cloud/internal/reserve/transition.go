@@ -286,8 +286,16 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// dropped handles a payment that ended at the provider, by cancellation or expiry, without a request of ours.
+// dropped handles a payment that ended at the provider, by cancellation or expiry, without a request of ours. A part that was not sent
+// ends with it.
 func (c *change) dropped(p toss.Payment) error {
+	if f := c.Refund; f != nil && f.KeepsStay && f.Unsent() {
+		if err := c.dropPart(*f, supersededCode, "취소로 함께 환불됩니다."); err != nil {
+			return err
+		}
+		c.Payment.Returned -= f.Amount
+		c.Refund = nil
+	}
 	if err := c.ledger("canceled.by-provider", p); err != nil {
 		return err
 	}

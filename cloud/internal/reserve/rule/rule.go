@@ -224,7 +224,11 @@ func (s Snapshot) over(p toss.Payment, now time.Time) Step {
 	case booking.Confirming:
 		return s.refused(now)
 	case booking.Done:
-		if p.TotalAmount > 0 && s.Payment.Returned >= p.TotalAmount {
+		sent := s.Payment.Returned
+		if s.keepsStay() && s.Refund.Unsent() {
+			sent -= s.Refund.Amount
+		}
+		if p.TotalAmount > 0 && sent >= p.TotalAmount {
 			return s.follow(Stay) // refunds that keep the stay returned everything
 		}
 		return Drop
