@@ -55,8 +55,9 @@ func TestConsoleDesk(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)
 	_, midnight := dayAfter()
-	guest, hq := newBrowser(t, s), newBrowser(t, s)
+	guest, hq, manager := newBrowser(t, s), newBrowser(t, s), newBrowser(t, s)
 	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
+	manager.must("POST", "/admin/login", map[string]string{"id": "gangnam-manager", "password": "gangnam-demo"}, nil)
 	type payment struct{ ID, OrderID, State string }
 	payments := func() []payment {
 		var month struct{ Payments []payment }
@@ -75,7 +76,7 @@ func TestConsoleDesk(t *testing.T) {
 		t.Helper()
 		for _, p := range payments() {
 			if p.OrderID == order {
-				status, _ := hq.call("DELETE", "/admin/reservation/"+p.ID+"?bookingStatus=paid", map[string]string{
+				status, _ := manager.call("DELETE", "/admin/reservation/"+p.ID+"?bookingStatus=paid", map[string]string{
 					"refundReceiveAccountBank": "20", "refundReceiveAccountNumber": "1002123456789", "refundReceiveAccountHolderName": holder,
 				}, nil)
 				return status
@@ -128,12 +129,10 @@ func TestConsoleDesk(t *testing.T) {
 	p.on(desktop).press("환불하기")
 	p.see("환불을 시작했어요")
 
-	second := console(t, s, "gangnam-manager", "gangnam-demo") // who entered an account may not approve it
-	second.open("/console/desk")
-	second.pressIn("예금주가 다름", "계좌 승인")
-	second.see("다른 이름의 계좌예요")
-	second.press("계좌 승인")
-	second.see("환불을 시작했어요")
+	p.pressIn("예금주가 다름", "계좌 승인")
+	p.see("다른 이름의 계좌예요")
+	p.press("계좌 승인")
+	p.see("환불을 시작했어요")
 
 	until(t, "the bank has transferred everything", func() bool {
 		for _, one := range payments() {

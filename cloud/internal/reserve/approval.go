@@ -26,10 +26,20 @@ var ErrSameAdministrator = errors.New("reserve: another administrator has to app
 func (c *change) above(won int) bool { return c.RefundLimit > 0 && won > c.RefundLimit }
 
 // approval reports whether another administrator than by has to approve a refund account: its holder is neither the depositor nor
-// the guest. A name of the guest that the same administrator has corrected does not count: it would replace the second one.
+// the guest, and by is a branch's administrator or a token. A name of the guest that the same administrator has corrected does not count: it would
+// replace the second one.
 func (c *change) approval(to *toss.RefundAccount, by string) (bool, error) {
 	if to == nil {
 		return false, nil
+	}
+	if login, ok := strings.CutPrefix(by, "admin:"); ok {
+		admin, err := postgres.AdministratorByLogin(c.ctx, c.tx, login)
+		if err != nil && !errors.Is(err, booking.ErrNoAdministrator) {
+			return false, err
+		}
+		if account.Role(admin.Role) == account.HQ {
+			return false, nil
+		}
 	}
 	switch plainName(to.Holder) {
 	case plainName(c.Payment.Account.Holder):

@@ -140,6 +140,32 @@ func TestCorrectedNameIsNoSecondAdministrator(t *testing.T) {
 	}
 }
 
+// TestHeadquartersRefundToAnyAccount: an account that an administrator of the headquarters enters needs no approval for any holder. One that
+// a branch's administrator or a token enters does.
+func TestHeadquartersRefundToAnyAccount(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	token := account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "token:1 books", Role: account.HQ, Scopes: []account.Scope{account.ScopeMoney, account.ScopeBook}}
+	stranger := guestAccount
+	stranger.Holder = "다른 사람"
+	for by, want := range map[*account.Principal]string{&hq: "CANCELED", &gangnamManager: "CANCELING", &token: "CANCELING"} {
+		_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+		err := s.Replica(t).AdminCancel(s.ctx, reserve.AdminCancelRequest{ID: booking.ReservationID(id), Status: "paid", By: *by, Account: &stranger})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.wantState(t, order.OrderID, want)
+		if n := s.count(t, `select count(*) from refund where reservation_id = $1 and account_summary like '% 다***람'`, id); n != 1 {
+			t.Errorf("%s: the masked account is not on record", by.Actor())
+		}
+		if want == "CANCELING" {
+			if err := s.Replica(t).ApproveRefund(s.ctx, booking.ReservationID(id), hq); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // TestWaitingPartIsDeclined: a part that is declined is not returned and no longer counts, and a part that waits does not keep
 // the guest from cancelling.
 func TestWaitingPartIsDeclined(t *testing.T) {
@@ -233,14 +259,14 @@ func TestAccountForExtensionWaitsForApproval(t *testing.T) {
 			stranger := guestAccount
 			stranger.Holder = "다른 사람"
 			replica := s.Replica(t)
-			err := replica.AdminCancel(s.ctx, reserve.AdminCancelRequest{ID: booking.ReservationID(g.id), Status: "paid", Account: &stranger, By: hq})
+			err := replica.AdminCancel(s.ctx, reserve.AdminCancelRequest{ID: booking.ReservationID(g.id), Status: "paid", Account: &stranger, By: gangnamManager})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if method == sandbox.MethodVirtualAccount { // the extension ends when the refund of the stay is made
 				s.wantState(t, g.order.OrderID, "CANCELING")
 				s.wantState(t, extension.OrderID, "DONE")
-				if err := replica.ApproveRefund(s.ctx, booking.ReservationID(g.id), gangnamManager); err != nil {
+				if err := replica.ApproveRefund(s.ctx, booking.ReservationID(g.id), hq); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -251,7 +277,7 @@ func TestAccountForExtensionWaitsForApproval(t *testing.T) {
 			if p := s.Sandbox.Payments(extension.OrderID)[0]; p.BalanceAmount != extension.Amount {
 				t.Errorf("the provider holds %d of the extension before the approval, want %d", p.BalanceAmount, extension.Amount)
 			}
-			if err := replica.ApproveRefund(s.ctx, booking.ReservationID(id), gangnamManager); err != nil {
+			if err := replica.ApproveRefund(s.ctx, booking.ReservationID(id), hq); err != nil {
 				t.Fatal(err)
 			}
 			s.await(t, g.order.OrderID, "CANCELED")

@@ -185,12 +185,12 @@ func (s *shop) rejectedPart(t *testing.T) (*moneytest.Buyer, int64) {
 	return b, id
 }
 
-// nameStranger has an administrator name the account of a stranger for a failed refund. It waits for approval.
+// nameStranger has a branch's administrator name the account of a stranger for a failed refund. It waits for approval.
 func (s *shop) nameStranger(t *testing.T, id int64) {
 	t.Helper()
 	stranger := guestAccount
 	stranger.Holder = "다른 사람"
-	if err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &stranger, By: hq}); err != nil {
+	if err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &stranger, By: gangnamManager}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -229,7 +229,7 @@ func TestAdministratorCancelsAfterRejectionOfPart(t *testing.T) {
 	s.awaitRefund(t, id, "FAILED")
 	stranger := guestAccount
 	stranger.Holder = "다른 사람"
-	err := s.Replica(t).AdminCancel(s.ctx, reserve.AdminCancelRequest{ID: booking.ReservationID(id), Status: "DONE", Account: &stranger, By: hq})
+	err := s.Replica(t).AdminCancel(s.ctx, reserve.AdminCancelRequest{ID: booking.ReservationID(id), Status: "DONE", Account: &stranger, By: gangnamManager})
 	if err != nil {
 		t.Fatal(err)
 	}
