@@ -29,23 +29,18 @@ const (
 
 // Payment is a payment as the provider stores it. Amounts are in won.
 type Payment struct {
-	PaymentKey         string // the provider's id, at most 200 characters; never changes
-	OrderID            string // ours
-	OrderName          string
-	MID                string // the merchant id at the provider
-	Currency           string // KRW
-	Status             string
-	Method             string // "" until the buyer chooses one
-	TotalAmount        int    // the original amount; never changes
-	BalanceAmount      int    // the amount that can still be cancelled
-	RequestedAt        time.Time
-	ApprovedAt         time.Time // zero until the payment is captured
-	LastTransactionKey string
+	PaymentKey    string // the provider's id, at most 200 characters; never changes
+	OrderID       string // ours
+	OrderName     string
+	Status        string
+	Method        string    // "" until the buyer chooses one
+	TotalAmount   int       // the original amount; never changes
+	BalanceAmount int       // the amount that can still be cancelled
+	ApprovedAt    time.Time // zero until the payment is captured
 	// Secret authenticates the deposit callback, which contains it. It must be stored and never logged.
 	Secret         string
 	VirtualAccount *VirtualAccount
 	Cancels        []Cancellation
-	EasyPay        string // provider of an easy payment, "" for others
 	ReceiptURL     string
 	Failure        *Failure // why the payment was aborted or expired
 	// CashReceipts are those that the provider issued with the payment. It cancels them with the payment itself. Those of
@@ -55,20 +50,18 @@ type Payment struct {
 
 // VirtualAccount is the account into which the buyer pays.
 type VirtualAccount struct {
-	Number           string
-	Bank             string // two-character bank code
-	CustomerName     string
-	DueDate          time.Time
-	Expired          bool
-	SettlementStatus string
-	RefundStatus     string // NONE, PENDING, FAILED, PARTIAL_FAILED, COMPLETED or newer
+	Number       string
+	Bank         string // two-character bank code
+	CustomerName string
+	DueDate      time.Time
+	Expired      bool
+	RefundStatus string // NONE, PENDING, FAILED, PARTIAL_FAILED, COMPLETED or newer
 }
 
 // Cancellation is one full or partial refund of a payment.
 type Cancellation struct {
 	TransactionKey string
 	Amount         int
-	Reason         string
 	CanceledAt     time.Time
 	Status         string // DONE for domestic payments
 }
@@ -124,33 +117,26 @@ func (p Payment) CanceledAmount() int {
 // amounts may be quoted, times may lack their offset. It lists only the fields that the
 // service uses, so a change of other fields cannot make a payment unreadable.
 type wirePayment struct {
-	PaymentKey         string      `json:"paymentKey"`
-	OrderID            string      `json:"orderId"`
-	OrderName          string      `json:"orderName"`
-	MID                string      `json:"mId"`
-	Currency           string      `json:"currency"`
-	Status             string      `json:"status"`
-	Method             string      `json:"method"`
-	TotalAmount        *won        `json:"totalAmount"`
-	BalanceAmount      *won        `json:"balanceAmount"`
-	RequestedAt        wireTime    `json:"requestedAt"`
-	ApprovedAt         wireTime    `json:"approvedAt"`
-	LastTransactionKey string      `json:"lastTransactionKey"`
-	Secret             string      `json:"secret"`
-	EasyPay            wireEasyPay `json:"easyPay"`
-	VirtualAccount     *struct {
-		AccountNumber    string   `json:"accountNumber"`
-		BankCode         string   `json:"bankCode"`
-		CustomerName     string   `json:"customerName"`
-		DueDate          wireTime `json:"dueDate"`
-		Expired          bool     `json:"expired"`
-		SettlementStatus string   `json:"settlementStatus"`
-		RefundStatus     string   `json:"refundStatus"`
+	PaymentKey     string   `json:"paymentKey"`
+	OrderID        string   `json:"orderId"`
+	OrderName      string   `json:"orderName"`
+	Status         string   `json:"status"`
+	Method         string   `json:"method"`
+	TotalAmount    *won     `json:"totalAmount"`
+	BalanceAmount  *won     `json:"balanceAmount"`
+	ApprovedAt     wireTime `json:"approvedAt"`
+	Secret         string   `json:"secret"`
+	VirtualAccount *struct {
+		AccountNumber string   `json:"accountNumber"`
+		BankCode      string   `json:"bankCode"`
+		CustomerName  string   `json:"customerName"`
+		DueDate       wireTime `json:"dueDate"`
+		Expired       bool     `json:"expired"`
+		RefundStatus  string   `json:"refundStatus"`
 	} `json:"virtualAccount"`
 	Cancels []struct {
 		TransactionKey string   `json:"transactionKey"`
 		CancelAmount   won      `json:"cancelAmount"`
-		CancelReason   string   `json:"cancelReason"`
 		CanceledAt     wireTime `json:"canceledAt"`
 		CancelStatus   string   `json:"cancelStatus"`
 	} `json:"cancels"`
@@ -177,37 +163,30 @@ func decodePayment(body []byte) (Payment, error) {
 		return Payment{}, errNotAPayment
 	}
 	p := Payment{
-		PaymentKey:         w.PaymentKey,
-		OrderID:            w.OrderID,
-		OrderName:          w.OrderName,
-		MID:                w.MID,
-		Currency:           w.Currency,
-		Status:             w.Status,
-		Method:             w.Method,
-		TotalAmount:        int(*w.TotalAmount),
-		BalanceAmount:      int(*w.BalanceAmount),
-		RequestedAt:        w.RequestedAt.Time,
-		ApprovedAt:         w.ApprovedAt.Time,
-		LastTransactionKey: w.LastTransactionKey,
-		Secret:             w.Secret,
-		EasyPay:            string(w.EasyPay),
+		PaymentKey:    w.PaymentKey,
+		OrderID:       w.OrderID,
+		OrderName:     w.OrderName,
+		Status:        w.Status,
+		Method:        w.Method,
+		TotalAmount:   int(*w.TotalAmount),
+		BalanceAmount: int(*w.BalanceAmount),
+		ApprovedAt:    w.ApprovedAt.Time,
+		Secret:        w.Secret,
 	}
 	if v := w.VirtualAccount; v != nil {
 		p.VirtualAccount = &VirtualAccount{
-			Number:           v.AccountNumber,
-			Bank:             v.BankCode,
-			CustomerName:     v.CustomerName,
-			DueDate:          v.DueDate.Time,
-			Expired:          v.Expired,
-			SettlementStatus: v.SettlementStatus,
-			RefundStatus:     v.RefundStatus,
+			Number:       v.AccountNumber,
+			Bank:         v.BankCode,
+			CustomerName: v.CustomerName,
+			DueDate:      v.DueDate.Time,
+			Expired:      v.Expired,
+			RefundStatus: v.RefundStatus,
 		}
 	}
 	for _, c := range w.Cancels {
 		p.Cancels = append(p.Cancels, Cancellation{
 			TransactionKey: c.TransactionKey,
 			Amount:         int(c.CancelAmount),
-			Reason:         c.CancelReason,
 			CanceledAt:     c.CanceledAt.Time,
 			Status:         c.CancelStatus,
 		})
@@ -228,24 +207,18 @@ func decodePayment(body []byte) (Payment, error) {
 // and PARTIAL_CANCELED out); the sign of Amount is not documented.
 type Transaction struct {
 	TransactionKey string
-	PaymentKey     string
 	OrderID        string
-	MID            string
 	Method         string
 	Status         string
 	Amount         int
-	At             time.Time
 }
 
 type wireTransaction struct {
-	TransactionKey string   `json:"transactionKey"`
-	PaymentKey     string   `json:"paymentKey"`
-	OrderID        string   `json:"orderId"`
-	MID            string   `json:"mId"`
-	Method         string   `json:"method"`
-	Status         string   `json:"status"`
-	Amount         won      `json:"amount"`
-	TransactionAt  wireTime `json:"transactionAt"`
+	TransactionKey string `json:"transactionKey"`
+	OrderID        string `json:"orderId"`
+	Method         string `json:"method"`
+	Status         string `json:"status"`
+	Amount         won    `json:"amount"`
 }
 
 func decodeTransactions(body []byte) ([]Transaction, error) {
@@ -260,13 +233,10 @@ func decodeTransactions(body []byte) ([]Transaction, error) {
 		}
 		list = append(list, Transaction{
 			TransactionKey: w.TransactionKey,
-			PaymentKey:     w.PaymentKey,
 			OrderID:        w.OrderID,
-			MID:            w.MID,
 			Method:         w.Method,
 			Status:         w.Status,
 			Amount:         int(w.Amount),
-			At:             w.TransactionAt.Time,
 		})
 	}
 	return list, nil

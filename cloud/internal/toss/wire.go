@@ -51,23 +51,5 @@ func (t *wireTime) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// wireEasyPay accepts both formats in use: an object with the provider's name, or only the name.
-type wireEasyPay string
-
-func (e *wireEasyPay) UnmarshalJSON(b []byte) error {
-	var object struct {
-		Provider string `json:"provider"`
-	}
-	if json.Unmarshal(b, &object) == nil {
-		*e = wireEasyPay(object.Provider)
-		return nil
-	}
-	var name string
-	if json.Unmarshal(b, &name) == nil {
-		*e = wireEasyPay(name)
-	}
-	return nil
-}
-
 // localTime formats a time for requests: local time in Korea, without an offset.
 func localTime(t time.Time) string { return t.In(kst).Format("2006-01-02T15:04:05") }
