@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
-// A booking in conflict is one that a partner has sold although its time was taken (see placePartner). Staff give its guest a free room or
+// A booking in conflict is one that a partner has sold although its time was taken (see partnerChange). Staff give its guest a free room or
 // time, which makes it a stay with a key, or drop it, because they have found another way with the guest or the partner. Until then the part
 // of its time that is free is withheld: the partner has sold it, and it may be what the guest gets.
 

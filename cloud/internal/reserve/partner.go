@@ -73,23 +73,23 @@ func (s *Service) takePartnerBooking(ctx context.Context, b PartnerBooking) (id 
 			id, conflict = known.Reservation, known.Status == PartnerConflict
 			return nil
 		}
-		before := known
-		known.Seq, known.Listing = b.Seq, b.Listing.ID
+		c := &partnerChange{change: s.change(ctx, tx, booking.Reservation{}, now), b: b, known: known, before: known}
+		c.known.Seq, c.known.Listing = b.Seq, b.Listing.ID
 		if b.Cancelled {
-			err = s.dropPartner(ctx, tx, &known, b, now)
+			err = c.drop()
 		} else {
-			err = s.placePartner(ctx, tx, &known, before, present, b, now)
+			err = c.enter(present)
 		}
 		if err != nil {
 			return err
 		}
-		id, conflict = known.Reservation, known.Status == PartnerConflict
+		id, conflict = c.known.Reservation, c.known.Status == PartnerConflict
 		if accepted := b.Sold || !conflict; accepted && !b.Cancelled {
-			if err := s.correctPartner(ctx, tx, &known, b, now); err != nil {
+			if err := c.correctPhone(); err != nil {
 				return err
 			}
 		}
-		if err := postgres.SavePartnerBooking(ctx, tx, known, now); err != nil || conflict {
+		if err := postgres.SavePartnerBooking(ctx, tx, c.known, now); err != nil || conflict {
 			return err
 		}
 		return s.audit(ctx, tx, b.Audit, booking.Reservation{ID: id, Branch: b.Listing.Branch})
@@ -104,129 +104,167 @@ func (s *Service) takePartnerBooking(ctx context.Context, b PartnerBooking) (id 
 	return id, err
 }
 
-// dropPartner removes a booking that the partner cancelled from the calendar.
-func (s *Service) dropPartner(ctx context.Context, tx pgx.Tx, known *postgres.PartnerBooking, b PartnerBooking, now time.Time) error {
-	known.Status = PartnerCancelled
-	if known.Start.IsZero() {
-		known.Interval = booking.Interval{Start: b.Start, End: b.End}
-	}
-	if known.Start.IsZero() {
-		known.Interval = booking.Interval{Start: now, End: now} // first reported as a cancellation, and without times
-	}
-	return s.endPartner(ctx, tx, known.Reservation, now)
+// partnerChange is a transaction on a partner's booking. Its reservation is the stay of the booking, whose row is locked; zero if there is none.
+type partnerChange struct {
+	*change
+	b      PartnerBooking          // as the partner reports it
+	known  postgres.PartnerBooking // as it is stored afterwards
+	before postgres.PartnerBooking
+	stay   stay
 }
 
-func (s *Service) endPartner(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) error {
-	if id == 0 {
+// drop removes a booking that the partner cancelled from the calendar.
+func (c *partnerChange) drop() error {
+	c.known.Status = PartnerCancelled
+	if c.known.Start.IsZero() {
+		c.known.Interval = booking.Interval{Start: c.b.Start, End: c.b.End}
+	}
+	if c.known.Start.IsZero() {
+		c.known.Interval = booking.Interval{Start: c.now, End: c.now} // first reported as a cancellation, and without times
+	}
+	return c.endPartner()
+}
+
+// endPartner ends the stay of the booking, if it has one.
+func (c *partnerChange) endPartner() error {
+	if c.known.Reservation == 0 {
 		return nil
 	}
-	r, err := postgres.LockReservation(ctx, tx, id)
+	r, err := postgres.LockReservation(c.ctx, c.tx, c.known.Reservation)
 	if err != nil || r.State != booking.Done && r.State != booking.Conflict {
 		return err
 	}
-	c := s.change(ctx, tx, r, now)
-	if err := c.endConflict(); err != nil {
+	stay := c.on(r)
+	if err := stay.endConflict(); err != nil {
 		return err
 	}
-	return c.end(0)
+	return stay.end(0)
 }
 
 // errMovedMeanwhile is returned if the stay of a booking came to another room before that was locked. Taking the booking again helps.
 var errMovedMeanwhile = errors.New("reserve: the stay was moved meanwhile")
 
-// placePartner adds a booking to the calendar, or moves its stay to its new time. before is what the partner reported last, present the
-// room of the stay, which the caller has locked.
-func (s *Service) placePartner(ctx context.Context, tx pgx.Tx, known *postgres.PartnerBooking, before postgres.PartnerBooking, present booking.RoomID, b PartnerBooking, now time.Time) error {
-	branch, err := postgres.BranchOf(ctx, tx, b.Listing.Branch)
+// enter adds the booking to the calendar, or moves its stay to its new time. present is the room of the stay, which the caller has locked.
+func (c *partnerChange) enter(present booking.RoomID) error {
+	branch, err := postgres.BranchOf(c.ctx, c.tx, c.b.Listing.Branch)
 	if err != nil {
 		return err
 	}
-	listed, ok := branch.Room(b.Listing.RoomNo)
+	listed, ok := branch.Room(c.b.Listing.RoomNo)
 	if !ok {
 		return ErrNoRoom
 	}
-	known.Interval = wholeSlots(b.Start, b.End, branch.Zone)
-	st := stay{}
-	if known.Reservation != 0 {
-		if st, err = lockStay(ctx, tx, known.Reservation); err != nil {
+	c.known.Interval = wholeSlots(c.b.Start, c.b.End, branch.Zone)
+	if c.known.Reservation != 0 {
+		if c.stay, err = lockStay(c.ctx, c.tx, c.known.Reservation); err != nil {
 			return err
 		}
-		if st.root.Room != present {
+		if c.stay.root.Room != present {
 			return errMovedMeanwhile
 		}
+		c.change = c.on(c.stay.root)
 	}
-	current, c := st.root, s.change(ctx, tx, st.root, now)
-	here := current.Branch == b.Listing.Branch // a stay belongs to its branch for good: one that a partner moves to another ends
-	if !here && b.Audit.Action != "" && (current.State == booking.Done || current.State == booking.Conflict) {
+	if r := c.r(); !c.here() && c.b.Audit.Action != "" && (r.State == booking.Done || r.State == booking.Conflict) {
 		return &booking.InvalidError{Field: "externalId", Problem: "another branch has a booking of this partner with it"}
 	}
-	room, times := listed, known.Interval
-	if current.State == booking.Done && before.Listing == b.Listing.ID {
-		if present, ok := branch.Room(current.RoomNo); ok {
-			room = present // staff may have moved the stay
-		}
-		if before.Status == PartnerConfirmed || !b.Sold { // a change that was refused changed nothing
-			times = changed(current.Stay(), before.Interval, known.Interval)
-		}
-	}
+	room, times := c.destination(branch, listed)
 	// On time that the stay has left while an agent is offline, no pass but its own opens, so it may return there.
-	own, err := postgres.OwnQuarantines(ctx, tx, current.ID, room.ID)
+	own, err := postgres.OwnQuarantines(c.ctx, c.tx, c.r().ID, room.ID)
 	if err != nil {
 		return err
 	}
 	taken := within(own, times)
-	parts := append(ids(st.extensions), current.ID)
-	free, err := s.partnerFits(ctx, tx, branch, room, times, slices.Concat(parts, taken), b, now)
+	free, err := c.fits(branch, room, times, taken)
 	if err != nil {
 		return err
 	}
-	waits := false // only for the end of a quarantine that reaches beyond its time
-	if !free && len(own) > len(taken) {
-		if waits, err = s.partnerFits(ctx, tx, branch, room, times, slices.Concat(parts, ids(own)), b, now); err != nil {
-			return err
-		}
+	if c.leftEarly() {
+		c.known.Status = PartnerConfirmed
+		return c.endConflict()
 	}
-	known.Status = PartnerConfirmed
-	switch {
-	case current.State == booking.Done && !now.Before(current.Stay().End) && current.Stay().End.Before(before.End):
-		return c.endConflict() // its guest has left early
-	case free && current.State == booking.Done && current.Room == room.ID && current.Stay().Equal(times):
-		return c.endConflict() // its time is as before
-	case free && current.State == booking.Done && here:
-		if err := c.endConflict(); err != nil {
-			return err
-		}
-		if err := postgres.ReleaseQuarantines(ctx, tx, taken); err != nil {
-			return err
-		}
-		return c.movePartner(st, room, times, b.Listing.Partner)
-	case !free && b.Sold && current.State == booking.Conflict && current.Room == room.ID && current.Interval.Equal(pieces(times)[0]):
-		known.Status = PartnerConflict // as before, apart from the time that has become free since
-		return c.withhold(st, room, times, b.Listing.Partner)
-	case !free && b.Sold && current.State == booking.Done && here &&
-		(waits || !now.Before(current.Start) || current.Room == room.ID && (room.ID != listed.ID || current.Stay().Overlaps(times))):
-		// The part that it has of its new time stays occupied; a guest who is inside keeps the key, and so does one whom staff have
-		// moved to another room than the partner's, or who waits for a quarantine of its own.
-		known.Status = PartnerConflict
-		return c.beginConflict(st, room, times, b.Listing.Partner)
-	case free:
-		if err := s.endPartner(ctx, tx, known.Reservation, now); err != nil { // a resolved conflict, or a stay in another branch
-			return err
-		}
-		return s.insertPartner(ctx, tx, known, b, room, times, booking.Done, now)
-	case !b.Sold:
-		known.Status = PartnerConflict
-		if current.State == booking.Done { // a refused change: the booking has the room and the times before
-			known.Listing, known.Interval = before.Listing, before.Interval
+	if free {
+		c.known.Status = PartnerConfirmed
+		return c.placeFree(room, times, taken)
+	}
+	c.known.Status = PartnerConflict
+	if !c.b.Sold {
+		if c.r().State == booking.Done { // a refused change: the booking has the room and the times before
+			c.known.Listing, c.known.Interval = c.before.Listing, c.before.Interval
 		}
 		return nil
 	}
-	// The partner has sold this time, so the stored booking is outdated. Staff see the new one beside the conflicting one.
-	known.Status = PartnerConflict
-	if err := s.endPartner(ctx, tx, known.Reservation, now); err != nil {
+	waits := false // only for the end of a quarantine that reaches beyond its time
+	if len(own) > len(taken) {
+		if waits, err = c.fits(branch, room, times, ids(own)); err != nil {
+			return err
+		}
+	}
+	elsewhere := c.r().Room == room.ID && room.ID != listed.ID // staff have moved it
+	return c.placeConflict(room, times, waits || elsewhere)
+}
+
+// here reports whether the stay is in the branch of the booking. It belongs to its branch for good: one that a partner moves to another ends.
+func (c *partnerChange) here() bool { return c.r().Branch == c.b.Listing.Branch }
+
+// leftEarly reports whether the guest has ended the stay early.
+func (c *partnerChange) leftEarly() bool {
+	r := c.r()
+	return r.State == booking.Done && !c.now.Before(r.Stay().End) && r.Stay().End.Before(c.before.End)
+}
+
+// destination returns the room and the times of the booking. A stay that staff have moved keeps its room, and a bound that the partner
+// has not changed.
+func (c *partnerChange) destination(branch booking.Branch, listed booking.Room) (booking.Room, booking.Interval) {
+	r, room, times := c.r(), listed, c.known.Interval
+	if r.State != booking.Done || c.before.Listing != c.b.Listing.ID {
+		return room, times
+	}
+	if present, ok := branch.Room(r.RoomNo); ok {
+		room = present
+	}
+	if c.before.Status == PartnerConfirmed || !c.b.Sold { // a change that was refused changed nothing
+		times = changed(r.Stay(), c.before.Interval, times)
+	}
+	return room, times
+}
+
+// placeFree gives the booking a room and times that are free, apart from quarantines of its own.
+func (c *partnerChange) placeFree(room booking.Room, times booking.Interval, quarantines []booking.ReservationID) error {
+	r := c.r()
+	if r.State == booking.Done && r.Room == room.ID && r.Stay().Equal(times) {
+		return c.endConflict()
+	}
+	if r.State == booking.Done && c.here() {
+		if err := c.endConflict(); err != nil {
+			return err
+		}
+		if err := postgres.ReleaseQuarantines(c.ctx, c.tx, quarantines); err != nil {
+			return err
+		}
+		return c.movePartner(c.stay, room, times, c.b.Listing.Partner)
+	}
+	if err := c.endPartner(); err != nil { // a resolved conflict, or a stay in another branch
 		return err
 	}
-	return s.insertPartner(ctx, tx, known, b, room, times, booking.Conflict, now)
+	return c.insert(room, times, booking.Done)
+}
+
+// placeConflict stores a booking that the partner has sold although its time is not free. The guest of a stay keeps the key if the stay
+// cannot follow, because a quarantine of its own has to end first, or staff have moved it to another room than the partner's.
+func (c *partnerChange) placeConflict(room booking.Room, times booking.Interval, stays bool) error {
+	r, partner := c.r(), c.b.Listing.Partner
+	if r.State == booking.Conflict && r.Room == room.ID && r.Interval.Equal(pieces(times)[0]) {
+		return c.withhold(c.stay, room, times, partner) // as before, apart from the time that has become free since
+	}
+	inside := !c.now.Before(r.Start)
+	if r.State == booking.Done && c.here() && (stays || inside || r.Room == room.ID && r.Stay().Overlaps(times)) {
+		return c.beginConflict(c.stay, room, times, partner) // the part that it has of its new time stays occupied
+	}
+	// The stored booking is outdated. Staff see the new one beside the conflicting one.
+	if err := c.endPartner(); err != nil {
+		return err
+	}
+	return c.insert(room, times, booking.Conflict)
 }
 
 // changed returns the times of a stay after the partner has changed its booking from one interval to another: a bound that it has not
@@ -264,63 +302,63 @@ func pieces(times booking.Interval) []booking.Interval {
 	return list
 }
 
-// partnerFits reports whether the time of a partner's booking is available, except for the booking itself. A booking that is already
+// fits reports whether a time is available for the booking, apart from its own stay and some quarantines. A booking that is already
 // sold skips the check of the branch's opening hours, and may be longer than a reservation.
-func (s *Service) partnerFits(ctx context.Context, tx pgx.Tx, branch booking.Branch, room booking.Room, times booking.Interval, except []booking.ReservationID, b PartnerBooking, now time.Time) (bool, error) {
-	if times.Length() > maxPartnerLength || !b.Sold && times.Length() > booking.MaxLength || !now.Before(times.End) {
+func (c *partnerChange) fits(branch booking.Branch, room booking.Room, times booking.Interval, quarantines []booking.ReservationID) (bool, error) {
+	if times.Length() > maxPartnerLength || !c.b.Sold && times.Length() > booking.MaxLength || !c.now.Before(times.End) {
 		return false, nil
 	}
-	if !b.Sold && branch.Schedule.Check(times, branch.Zone) != nil {
+	if !c.b.Sold && branch.Schedule.Check(times, branch.Zone) != nil {
 		return false, nil //nolint:nilerr // closed: it does not fit
 	}
 	place := postgres.Place{Room: room.ID, Interval: times}
-	if err := postgres.ExpireHolds(ctx, tx, place, 0, now); err != nil {
+	if err := postgres.ExpireHolds(c.ctx, c.tx, place, 0, c.now); err != nil {
 		return false, err
 	}
-	return postgres.RoomFree(ctx, tx, place, except...)
+	return postgres.RoomFree(c.ctx, c.tx, place, slices.Concat(ids(c.stay.extensions), []booking.ReservationID{c.r().ID}, quarantines)...)
 }
 
-// insertPartner adds a booking to the calendar. The parts of one that is longer than a reservation follow the first one as its
+// insert adds a reservation for the booking. The parts of one that is longer than a reservation follow the first one as its
 // extensions. One in conflict is stored with its first part.
-func (s *Service) insertPartner(ctx context.Context, tx pgx.Tx, known *postgres.PartnerBooking, b PartnerBooking, room booking.Room, times booking.Interval, state booking.State, now time.Time) error {
+func (c *partnerChange) insert(room booking.Room, times booking.Interval, state booking.State) error {
 	parts := pieces(times)
 	r := postgres.PartnerReservation{
-		Branch: b.Listing.Branch, Room: room.ID, Interval: parts[0], State: state, Partner: b.Listing.Partner, Name: b.Name, Mobile: b.Phone,
+		Branch: c.b.Listing.Branch, Room: room.ID, Interval: parts[0], State: state, Partner: c.b.Listing.Partner, Name: c.b.Name, Mobile: c.b.Phone,
 	}
 	if state == booking.Done {
-		r.Key = s.newKey()
+		r.Key = c.newKey()
 	}
 	var err error
-	if known.Reservation, err = postgres.InsertPartnerReservation(ctx, tx, r, now); err != nil {
+	if c.known.Reservation, err = postgres.InsertPartnerReservation(c.ctx, c.tx, r, c.now); err != nil {
 		return err
 	}
 	if state != booking.Done {
-		c := s.change(ctx, tx, booking.Reservation{ID: known.Reservation, Branch: b.Listing.Branch}, now)
-		return c.beginConflict(stay{}, room, times, b.Listing.Partner)
+		inserted := c.on(booking.Reservation{ID: c.known.Reservation, Branch: c.b.Listing.Branch})
+		return inserted.beginConflict(stay{}, room, times, c.b.Listing.Partner)
 	}
-	r.Extends = known.Reservation
+	r.Extends = c.known.Reservation
 	for _, r.Interval = range parts[1:] {
-		id, err := postgres.InsertPartnerReservation(ctx, tx, r, now)
+		id, err := postgres.InsertPartnerReservation(c.ctx, c.tx, r, c.now)
 		if err != nil {
 			return err
 		}
-		if err := s.change(ctx, tx, booking.Reservation{ID: id}, now).block(); err != nil {
+		if err := c.on(booking.Reservation{ID: id}).block(); err != nil {
 			return err
 		}
 	}
-	stored, err := postgres.LockReservation(ctx, tx, known.Reservation)
+	stored, err := postgres.LockReservation(c.ctx, c.tx, c.known.Reservation)
 	if err != nil {
 		return err
 	}
-	c := s.change(ctx, tx, stored, now)
-	if err := c.issuePass(); err != nil {
+	inserted := c.on(stored)
+	if err := inserted.issuePass(); err != nil {
 		return err
 	}
-	if err := c.block(); err != nil {
+	if err := inserted.block(); err != nil {
 		return err
 	}
 	stored.Interval = times
-	return c.notifyGuest(stored, notify.ReservationConfirmed, nil)
+	return inserted.notifyGuest(stored, notify.ReservationConfirmed, nil)
 }
 
 // movePartner moves a stay to a free room and time. It keeps its key, and its PIN if only its end is another one.
@@ -372,26 +410,26 @@ func (c *change) reshape(st stay, room booking.Room, times booking.Interval, par
 	return c.endEach(surplus, cancellation{by: rule.ByStay, reason: "이용 변경", forced: true})
 }
 
-// correctPartner gives the key to another phone number if the partner reports one, under the conditions under which a guest can correct
+// correctPhone gives the key to another phone number if the partner reports one, under the conditions under which a guest can correct
 // it. A number that staff corrected stays until the partner reports another one than before.
-func (s *Service) correctPartner(ctx context.Context, tx pgx.Tx, known *postgres.PartnerBooking, b PartnerBooking, now time.Time) error {
-	if b.Phone == "" || b.Phone == known.Mobile || known.Reservation == 0 {
+func (c *partnerChange) correctPhone() error {
+	phone, before := c.b.Phone, c.known.Mobile
+	if phone == "" || phone == before || c.known.Reservation == 0 {
 		return nil
 	}
-	before := known.Mobile
-	known.Mobile = b.Phone
-	r, err := postgres.LockReservation(ctx, tx, known.Reservation)
-	if err != nil || booking.NormalizePhone(r.Mobile) == booking.NormalizePhone(b.Phone) || before == "" && r.Mobile != "" {
+	c.known.Mobile = phone
+	r, err := postgres.LockReservation(c.ctx, c.tx, c.known.Reservation)
+	if err != nil || booking.NormalizePhone(r.Mobile) == booking.NormalizePhone(phone) || before == "" && r.Mobile != "" {
 		return err
 	}
-	if ok, err := correctable(ctx, tx, r, now); err != nil || !ok {
+	if ok, err := correctable(c.ctx, c.tx, r, c.now); err != nil || !ok {
 		return err
 	}
-	correction := ContactCorrection{Mobile: &b.Phone, Reason: "외부 채널에서 고침"}
-	if b.Name != "" {
-		correction.Name = &b.Name
+	correction := ContactCorrection{Mobile: &phone, Reason: "외부 채널에서 고침"}
+	if c.b.Name != "" {
+		correction.Name = &c.b.Name
 	}
-	return s.change(ctx, tx, r, now).correctContact(correction, "partner:"+b.Listing.Partner)
+	return c.on(r).correctContact(correction, "partner:"+c.b.Listing.Partner)
 }
 
 // wholeSlots widens a time to whole slots of the branch.
