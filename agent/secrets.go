@@ -24,9 +24,8 @@ import (
 // any moment leaves secrets that the cloud accepts. If another rotation begins before that, the new ones of the first are kept too:
 // the cloud may have them.
 type secrets struct {
-	file     string // empty: secrets cannot be replaced
-	username string
-	origin   string // fingerprint of the credentials that the file belongs to: a new enrolment starts with its own secrets
+	file   string // empty: secrets cannot be replaced
+	origin string // fingerprint of the credentials that the file belongs to: a new enrolment starts with its own secrets
 
 	mu       sync.Mutex
 	current  link.Secret
@@ -60,7 +59,7 @@ func newSecrets(config Config) *secrets {
 	for _, part := range [][]byte{[]byte(config.Username), []byte(config.Password), config.Key} {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
-	s := &secrets{file: config.SecretFile, username: config.Username, origin: hex.EncodeToString(sum.Sum(nil)),
+	s := &secrets{file: config.SecretFile, origin: hex.EncodeToString(sum.Sum(nil)),
 		current: link.Secret{Key: config.Key, Password: config.Password}}
 	s.show()
 	return s

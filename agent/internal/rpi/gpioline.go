@@ -20,7 +20,6 @@ const requestInterval = 900 * time.Millisecond
 // another program holds it, or if its chip disappears later, it is requested again on the next use.
 type gpioLine struct {
 	settings config.Line
-	consumer string // shown by gpioinfo
 	request  func() (heldLine, error)
 
 	mu    sync.Mutex
@@ -41,7 +40,7 @@ func newGPIOLine(settings config.Line, consumer string, options ...gpiocdev.Line
 	if settings.ActiveLow {
 		options = append(options, gpiocdev.AsActiveLow)
 	}
-	l := &gpioLine{settings: settings, consumer: consumer}
+	l := &gpioLine{settings: settings}
 	l.request = func() (heldLine, error) { return requestLine(settings, options) }
 	return l
 }

@@ -15,7 +15,6 @@ const Consumer = "yeolda "
 type LineInfo struct {
 	Chip, Label string
 	Offset      int
-	Header      bool // on the pin header, where the offset is the number of the GPIO
 	Used        bool
 	Consumer    string // if the line is in use
 }
@@ -39,7 +38,7 @@ func Inspect(settings config.Line) (LineInfo, error) {
 	if err != nil {
 		return LineInfo{}, fmt.Errorf("line %s of %s: %w", settings, p.label, err)
 	}
-	return LineInfo{Header: p.onHeader(), Chip: p.chip, Label: p.label, Offset: p.offset, Used: info.Used, Consumer: info.Consumer}, nil
+	return LineInfo{Chip: p.chip, Label: p.label, Offset: p.offset, Used: info.Used, Consumer: info.Consumer}, nil
 }
 
 // Chips describes all GPIO chips.

@@ -38,7 +38,6 @@ type stagedPurchase struct {
 	*client.API
 	order, key string // of the payment
 	amount     int
-	method     string
 }
 
 // next returns the next room and hour to try, from the day after tomorrow on.
@@ -140,7 +139,7 @@ func (v *verifier) order(method string) (stagedPurchase, error) {
 		if err != nil {
 			return stagedPurchase{}, err
 		}
-		p := stagedPurchase{API: guest, order: registered.JSON200.Data.OrderID, amount: amount, method: method}
+		p := stagedPurchase{API: guest, order: registered.JSON200.Data.OrderID, amount: amount}
 		var paid struct{ PaymentKey string }
 		err = ask(v.ctx, v.sandbox+"/sandbox/payments", map[string]any{"orderId": p.order, "amount": amount, "method": method, "bank": "20", "clientKey": held.JSON200.Data.ClientKey}, &paid)
 		p.key = paid.PaymentKey
@@ -155,10 +154,7 @@ func (v *verifier) confirm(p stagedPurchase) error {
 }
 
 // payment is what the sandbox has booked for an order.
-type payment struct {
-	Status                     string
-	TotalAmount, BalanceAmount int
-}
+type payment struct{ TotalAmount, BalanceAmount int }
 
 // charged returns the payments of an order whose money has arrived, whether it was returned or not.
 func (v *verifier) charged(p stagedPurchase) (list []payment, err error) {

@@ -51,11 +51,6 @@ func (s *Service) Branch(ctx context.Context, code string) (booking.Branch, erro
 	return s.DB.Branch(ctx, code)
 }
 
-// BranchByID is Branch for a stored reference.
-func (s *Service) BranchByID(ctx context.Context, id booking.BranchID) (booking.Branch, error) {
-	return s.DB.BranchByID(ctx, id)
-}
-
 // change runs a change and appends its audit entry in one transaction. do may complete the entry.
 func (s *Service) change(ctx context.Context, entry *audit.Entry, do func(ctx context.Context, tx pgx.Tx, now time.Time) error) error {
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {

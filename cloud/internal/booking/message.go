@@ -33,7 +33,6 @@ type Message struct {
 	Variables   []byte // sealed JSON, purpose "message"
 	State       MessageState
 	Channel     string // a notify.Channel; empty until sent
-	ProviderID  string
 	Attempt     int
 	Doubtful    int // earlier attempts that may have reached the recipient
 	SentAt      time.Time

@@ -189,7 +189,6 @@ func (b *Broker) close() error {
 // Stats are counters since the start, except for Sessions.
 type Stats struct {
 	Sessions int   // authenticated connections now
-	Dropped  int64 // messages from agents dropped at a full queue
 	Unsent   int64 // messages dropped for agents that do not read
 
 	Brokers map[string]bool // whether this replica is connected, by the address of the broker; nil with the embedded one
@@ -200,5 +199,5 @@ func (b *Broker) Connected() bool { return true }
 
 // Stats returns the counters for metrics.
 func (b *Broker) Stats() Stats {
-	return Stats{Sessions: b.sessions.count(), Dropped: b.inbox.dropped.Load(), Unsent: b.unsent.Load()}
+	return Stats{Sessions: b.sessions.count(), Unsent: b.unsent.Load()}
 }

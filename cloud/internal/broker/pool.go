@@ -241,7 +241,7 @@ func (p *Pool) watch(ctx context.Context) {
 // Stats returns the counters for metrics. Sessions is the number of connected agents, of those at the embedded broker if there is
 // one.
 func (p *Pool) Stats() Stats {
-	s := Stats{Sessions: p.branches.count(), Dropped: p.inbox.dropped.Load(), Unsent: p.unsent.Load(), Brokers: make(map[string]bool)}
+	s := Stats{Sessions: p.branches.count(), Unsent: p.unsent.Load(), Brokers: make(map[string]bool)}
 	if p.cfg.Own != nil {
 		own := p.cfg.Own.Stats()
 		s.Sessions, s.Unsent = own.Sessions, s.Unsent+own.Unsent

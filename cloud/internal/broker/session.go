@@ -19,7 +19,6 @@ type session struct {
 	username      string
 	client        *mqtt.Client
 	registry      *sessions
-	began         time.Duration // by the registry's clock
 	heard         atomic.Int64  // time of the last message, since the registry's start
 	silent        atomic.Bool   // at the last comparison; see sessions.turned
 	ended         bool          // guarded by registry.mu
@@ -129,7 +128,7 @@ func (r *sessions) admit(client *mqtt.Client, agent protocol.Agent, secret crede
 	r.lastID++
 	id := r.lastID
 	r.mu.Unlock()
-	s := &session{id: id, branch: agent.Branch, username: agent.Username, bootID: will.bootID, from: will, secret: secret, client: client, registry: r, began: r.clock()}
+	s := &session{id: id, branch: agent.Branch, username: agent.Username, bootID: will.bootID, from: will, secret: secret, client: client, registry: r}
 	if s.from.bootID == "" {
 		s.from.bootID = rand.Text()
 	}

@@ -3,8 +3,6 @@
 package door
 
 import (
-	"time"
-
 	"github.com/google/uuid"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -42,8 +40,6 @@ type Request struct {
 	Device      string                 // of the result: front, room_<n>
 	Devices     []string               // the locks to drive
 	State       State
-	CreatedAt   time.Time
-	Detail      string
 }
 
 // Outcome is an agent's report about one door.

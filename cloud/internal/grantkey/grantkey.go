@@ -64,7 +64,6 @@ type Ring struct {
 type known struct {
 	signing map[uint64]ed25519.PrivateKey // by epoch
 	last    protocol.KeyList              // epoch 0: none
-	keys    []postgres.GrantKey
 }
 
 // Set is the keys that a new credential contains.
@@ -99,7 +98,7 @@ func (r *Ring) read(ctx context.Context, q postgres.Querier) (*known, error) {
 	if len(lost) > 0 {
 		return nil, fmt.Errorf("grantkey: the key %s cannot be opened", lost[0])
 	}
-	found := &known{signing: make(map[uint64]ed25519.PrivateKey), keys: keys}
+	found := &known{signing: make(map[uint64]ed25519.PrivateKey)}
 	pick := func(epoch uint64, keys []string) {
 		for _, key := range keys {
 			if private[key] != nil {

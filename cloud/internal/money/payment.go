@@ -20,7 +20,6 @@ type Payment struct {
 	Balance     int    // balance reported with that status, won
 	Secret      []byte // of the deposit callback, sealed
 	Account     DepositAccount
-	DepositedAt time.Time
 	ReceiptURL  string
 
 	SettledOutside int // won that an administrator returned outside the provider

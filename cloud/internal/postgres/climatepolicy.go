@@ -124,7 +124,6 @@ func BranchOptions(ctx context.Context, q Querier, branch booking.BranchID) (map
 type ClimateRoom struct {
 	Room         int32
 	Branch       int32
-	Code         string // of the branch
 	Unit         string
 	ArriveOption string
 	LeaveOption  string
@@ -188,11 +187,11 @@ func ReadClimate(ctx context.Context, tx pgx.Tx, now time.Time) (w ClimateWorld,
 		return w, ok, err
 	}
 	rows, err := tx.Query(ctx, `
-		select p.room_id, p.branch_id, b.code, p.unit, p.arrive_option, p.leave_option, p.lead_minutes, p.lag_minutes, p.low, p.high, p.guest_options,
+		select p.room_id, p.branch_id, p.unit, p.arrive_option, p.leave_option, p.lead_minutes, p.lag_minutes, p.low, p.high, p.guest_options,
 		       p.owner, p.ambient, s.celsius, s.at,
 		       exists (select from airconditioner_command c where c.branch_id = p.branch_id and c.unit = p.unit and c.at >= p.owner_since
 		               and c.outcome = 'sent' and c.requested_by <> $1)
-		from climate_policy p join branch b on b.id = p.branch_id
+		from climate_policy p
 		left join lateral (select celsius, at from sensor_reading r where r.branch_id = p.branch_id and r.location = p.sensor
 		                   and r.at > $2 and r.at < $3 order by r.at desc limit 1) s on true
 		order by p.room_id`, ClimateActor, now.Add(-day), now.Add(day))

@@ -14,7 +14,6 @@ import (
 // it shows an entry.
 type StuckDoor struct {
 	Reservation booking.ReservationID
-	Branch      booking.BranchID
 	Room        booking.RoomID
 	Since       time.Time // the first such failure, or the start of the stay if that is later
 }
@@ -52,7 +51,7 @@ const enteredAfter = `(exists (
 func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now time.Time) ([]StuckDoor, error) {
 	rows, err := q.Query(ctx, `
 		with stuck as (
-			select r.id, r.branch_id, r.room_id, greatest(min(d.created_at), r.start_at) as since, least($3, `+stayEnd+`) as until,
+			select r.id, r.room_id, greatest(min(d.created_at), r.start_at) as since, least($3, `+stayEnd+`) as until,
 			       coalesce((b.compensation ->> 'afterMinutes')::int, 0) as part, coalesce((b.compensation ->> 'fullAfterMinutes')::int, 0) as whole
 			from branch b
 			join door_request d on d.branch_id = b.id and d.created_at > $2 and d.created_at <= $3
@@ -63,11 +62,11 @@ func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now ti
 			  and not exists (select from agent_inventory i where i.branch_id = b.id and not (`+reported("$3")+`))
 			  and not `+enteredAfter+`
 			group by r.id, b.id)
-		select s.id, s.branch_id, s.room_id, s.since from stuck s left join compensation c on c.reservation_id = s.id
+		select s.id, s.room_id, s.since from stuck s left join compensation c on c.reservation_id = s.id
 		where case when c.reservation_id is null then s.since + make_interval(mins => s.part) <= $3
 		           else s.whole > s.part and s.since + make_interval(mins => s.whole) <= s.until and c.reason <> all($4) end
 		union all
-		select r.id, r.branch_id, r.room_id, c.since from compensation c join reservation r on r.id = c.reservation_id
+		select r.id, r.room_id, c.since from compensation c join reservation r on r.id = c.reservation_id
 		where c.reason = '`+CompensationOwed+`' and ($1::bigint = 0 or r.id = $1) and r.state = 'DONE'
 		  and c.since >= r.start_at - interval '2 minutes 5 seconds'
 		order by 1 limit 200`, id, now.Add(-stuckSpan), now, []string{CompensationLimit, CompensatedWhole, CompensationOwed})

@@ -211,9 +211,9 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 			if joined != nil {
 				found.ID, found.Joined = *joined, true
 			}
-			found.State, found.Detail = door.Failed, Offline
+			found.State = door.Failed
 			if agent != nil {
-				found.State, found.Detail, found.Agent = door.Pending, "", *agent
+				found.State, found.Agent = door.Pending, *agent
 			}
 			if granted {
 				found.State, found.Grant = door.Granted, GrantedDoors{Doors: found.Devices, KeyEpoch: keyEpoch}
@@ -283,7 +283,7 @@ func InsertDoorRequest(ctx context.Context, q Querier, r door.Request, vacant bo
 		return r, "", err
 	}
 	if connected == nil {
-		r.State, r.Detail = door.Failed, Offline
+		r.State = door.Failed
 		return r, "", nil
 	}
 	r.State = door.Pending
@@ -479,8 +479,7 @@ func EndOverdueDoors(ctx context.Context, q Querier, claimLimit, reportLimit tim
 }
 
 const selectDoorRequest = `
-	select d.id, d.branch_id, b.code, d.reservation_id, d.requested_by, d.kind, d.device, d.devices, d.state,
-	       d.created_at, coalesce(d.detail, '')
+	select d.id, d.branch_id, b.code, d.reservation_id, d.requested_by, d.kind, d.device, d.devices, d.state
 	from door_request d join branch b on b.id = d.branch_id `
 
 func oneDoorRequest(ctx context.Context, q Querier, where string, args ...any) (door.Request, error) {

@@ -12,21 +12,21 @@ import (
 
 const selectMessage = `
 	select id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, medium, variables,
-	       state, channel, provider_id, attempt, doubtful, sent_at, error
+	       state, channel, attempt, doubtful, sent_at, error
 	from message `
 
 func scanMessage(row pgx.CollectableRow) (booking.Message, error) {
 	var (
-		m                     booking.Message
-		reservation           *booking.ReservationID
-		branch                *booking.BranchID
-		channel, provider, ex *string
-		sent                  *time.Time
+		m           booking.Message
+		reservation *booking.ReservationID
+		branch      *booking.BranchID
+		channel, ex *string
+		sent        *time.Time
 	)
 	err := row.Scan(&m.ID, &m.CreatedAt, &reservation, &branch, &m.Template, &m.Language, &m.Mobile, &m.Email, &m.Medium, &m.Variables,
-		&m.State, &channel, &provider, &m.Attempt, &m.Doubtful, &sent, &ex)
+		&m.State, &channel, &m.Attempt, &m.Doubtful, &sent, &ex)
 	m.Reservation, m.Branch = value(reservation), value(branch)
-	m.Channel, m.ProviderID, m.Error, m.SentAt = value(channel), value(provider), value(ex), value(sent)
+	m.Channel, m.Error, m.SentAt = value(channel), value(ex), value(sent)
 	return m, err
 }
 
@@ -82,7 +82,7 @@ func (db *DB) claimMessages(ctx context.Context, claims []messageClaim) ([]booki
 		update message m set state = 'SENDING', attempt = attempt + 1, doubtful = greatest(m.doubtful, 1), next_at = due.until
 		from due where m.id = due.id
 		returning m.id, created_at, reservation_id, branch_id, template, language, to_mobile, to_email, medium, variables,
-		          state, channel, provider_id, attempt, due.doubtful, sent_at, error`,
+		          state, channel, attempt, due.doubtful, sent_at, error`,
 		array(first, func(c messageClaim) int64 { return c.id }),
 		array(first, func(c messageClaim) time.Time { return c.now }),
 		array(first, func(c messageClaim) time.Time { return c.until }))

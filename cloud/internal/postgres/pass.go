@@ -30,13 +30,12 @@ import (
 // confirmed is created by [IssueMissing] before the next list is sent, so a forgotten call delays a PIN by
 // seconds and never keeps one alive.
 type Pass struct {
-	ID          uuid.UUID
-	Reservation booking.ReservationID
-	Room        booking.RoomID
-	PIN         []byte // sealed for PassPINPurpose
-	NotBefore   time.Time
-	NotAfter    time.Time
-	Ready       bool // the active agent has acknowledged a list with it
+	ID        uuid.UUID
+	Room      booking.RoomID
+	PIN       []byte // sealed for PassPINPurpose
+	NotBefore time.Time
+	NotAfter  time.Time
+	Ready     bool // the active agent has acknowledged a list with it
 }
 
 // PassPINPurpose is the purpose with which the PINs of passes are sealed.
@@ -64,7 +63,7 @@ const touchedPass = `with touched as (
 // ended ones included, because an agent may still hold them.
 func IssuePass(ctx context.Context, tx pgx.Tx, keys *seal.Keyring, id booking.ReservationID, now time.Time) error {
 	var branch booking.BranchID
-	p := Pass{ID: uuid.New(), Reservation: id}
+	p := Pass{ID: uuid.New()}
 	err := tx.QueryRow(ctx, `
 		with ended as (
 			update pass set ended_at = clock_timestamp(), changed_at = clock_timestamp() where reservation_id = $1 and ended_at is null
@@ -166,7 +165,7 @@ func IssueMissing(ctx context.Context, tx pgx.Tx, keys *seal.Keyring, branch boo
 // PassOf returns the live pass of a reservation, or ErrNoPass.
 func PassOf(ctx context.Context, q Querier, id booking.ReservationID) (Pass, error) {
 	rows, err := q.Query(ctx, `
-		select p.id, p.reservation_id, p.room_id, p.pin, p.not_before, p.not_after, exists (
+		select p.id, p.room_id, p.pin, p.not_before, p.not_after, exists (
 			select from pass_listed l join pass_agent a on a.username = l.username join agent_credential c on c.username = l.username
 			where l.pass_id = p.id and c.active and c.revoked_at is null and l.epoch = a.applied_epoch and l.version = a.applied_version
 			  and l.not_before <= p.not_before and l.not_after >= p.not_after)

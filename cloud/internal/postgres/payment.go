@@ -17,7 +17,7 @@ var ErrNoPayment = errors.New("postgres: no such payment")
 
 const selectPayment = `
 	select reservation_id, key_set, payment_key, confirm_key, attempt, attempted_at, checks, answers,
-	       provider_status, balance_amount, secret, account_bank, account_number, account_holder, account_due_at, deposited_at, receipt_url, settled_outside, rejected, returned, retained
+	       provider_status, balance_amount, secret, account_bank, account_number, account_holder, account_due_at, receipt_url, settled_outside, rejected, returned, retained
 	from payment `
 
 func scanPayment(row pgx.CollectableRow) (money.Payment, error) {
@@ -25,12 +25,12 @@ func scanPayment(row pgx.CollectableRow) (money.Payment, error) {
 		p                                          money.Payment
 		key, status, bank, number, holder, receipt *string
 		balance                                    *int
-		due, deposited                             *time.Time
+		due                                        *time.Time
 	)
 	err := row.Scan(&p.Reservation, &p.KeySet, &key, &p.ConfirmKey, &p.Attempt, &p.AttemptedAt, &p.Checks, &p.Answers,
-		&status, &balance, &p.Secret, &bank, &number, &holder, &due, &deposited, &receipt, &p.SettledOutside, &p.Rejected, &p.Returned, &p.Retained)
+		&status, &balance, &p.Secret, &bank, &number, &holder, &due, &receipt, &p.SettledOutside, &p.Rejected, &p.Returned, &p.Retained)
 	p.Status, p.Balance = value(status), value(balance)
-	p.PaymentKey, p.ReceiptURL, p.DepositedAt = value(key), value(receipt), value(deposited)
+	p.PaymentKey, p.ReceiptURL = value(key), value(receipt)
 	p.Account = money.DepositAccount{Bank: value(bank), Number: value(number), Holder: value(holder), DueAt: value(due)}
 	return p, err
 }
