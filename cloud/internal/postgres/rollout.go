@@ -63,8 +63,9 @@ type RolloutMember struct {
 	Detail           string
 	Failure          string // the reason why it failed; "": it did not
 
-	Settings   string // that the agent gets
-	Goal, Back uint64 // the versions of its settings with them, and with those before; 0: not made yet
+	Settings   string    // that the agent gets
+	Goal, Back uint64    // the versions of its settings with them, and with those before; 0: not made yet
+	Pending    time.Time // settings were made then that the agent has not answered; zero: none
 
 	Active  bool // the active agent of its branch
 	Changed bool // it uses later settings than those of the rollout
@@ -136,18 +137,19 @@ func rollout(ctx context.Context, q Querier, sql string) (r Rollout, err error) 
 	rows, err := q.Query(ctx, `
 		select m.username, m.branch, m.wave, m.state, m.before_version, m.before_failed, m.asked_at, m.since, m.detail, m.failure, m.before_failure,
 		       coalesce(m.settings, ''), coalesce(m.goal, 0), coalesce(m.back, 0), coalesce(a.active and a.revoked_at is null, false),
-		       coalesce(a.online and a.active and a.revoked_at is null, false), a.report
+		       coalesce(a.online and a.active and a.revoked_at is null, false), a.report,
+		       (select max(s.state_at) from agent_settings s where s.username = m.username and s.state = 'asked')
 		from agent_rollout_member m left join agent_credential a on a.username = m.username
 		where m.rollout_id = $1 order by m.wave, m.username`, r.ID)
 	if err != nil {
 		return r, err
 	}
 	r.Members, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m RolloutMember, err error) {
-		var asked, since *time.Time
+		var asked, since, pending *time.Time
 		var report *AgentReport
 		err = row.Scan(&m.Username, &m.Branch, &m.Wave, &m.State, &m.BeforeVersion, &m.BeforeFailed, &asked, &since, &m.Detail, &m.Failure, &m.BeforeFailure,
-			&m.Settings, &m.Goal, &m.Back, &m.Active, &m.Online, &report)
-		m.AskedAt, m.Since = value(asked), value(since)
+			&m.Settings, &m.Goal, &m.Back, &m.Active, &m.Online, &report, &pending)
+		m.AskedAt, m.Since, m.Pending = value(asked), value(since), value(pending)
 		if report != nil {
 			m.Version, m.Update = report.Version, report.Update
 			if r.Kind == RolloutSettings {

@@ -97,7 +97,7 @@ func judge(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) {
 			m.State, m.Detail = healthy, "has the version already"
 		case left(m) != "":
 			m.State, m.Detail = skipped, left(m)
-		case m.Wave <= r.Wave && m.Online:
+		case m.Wave <= r.Wave && m.Online && !answering(m, r, now):
 			m.State, m.AskedAt, m.BeforeVersion, m.BeforeFailed, m.BeforeFailure = asked, now, m.Version, m.Failed, reportedFailure(m, r)
 		}
 	case asked:
@@ -124,6 +124,14 @@ func left(m *postgres.RolloutMember) string {
 		return "it uses later settings"
 	}
 	return ""
+}
+
+// answerTimeout is how long an agent may take for the settings that an administrator has given it before a rollout changes them.
+const answerTimeout = 10 * time.Minute
+
+// answering reports whether an agent has not answered settings yet that a rollout of settings would replace by those before, changed.
+func answering(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) bool {
+	return r.Kind == postgres.RolloutSettings && now.Sub(m.Pending) < answerTimeout
 }
 
 // settles notes since when an agent has been connected with a version without interruption.

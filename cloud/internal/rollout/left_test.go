@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -118,5 +119,37 @@ func TestLaterSettingsAreKept(t *testing.T) {
 	r := f.step(62 * time.Second)
 	if got := f.inUse(); r.State != "stopped" || got["edited"] != 2 || got["old"] != 1 {
 		t.Errorf("got %s, settings %v, want stopped with both edits kept", r.State, got)
+	}
+}
+
+// TestSettingsOnTheirWayAreKept has an administrator change the settings of an agent just before a rollout asks it. The rollout changes these, not
+// those before, which would undo the edit: the agent is asked when it has answered, or if it does not.
+func TestSettingsOnTheirWayAreKept(t *testing.T) {
+	t.Parallel()
+	edited := func(agents int) *fleet {
+		f := newFleet(t, agents).withSettings()
+		err := f.DB.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+			_, err := postgres.InsertSettings(ctx, tx, "agent-load-001", nil, "edited old agent-load-001", "admin:lee", now)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.startSettings(rollout.Change{Old: "old", New: "new"}, 100)
+		if r := f.step(time.Second); count(r, "asked") != agents-1 || count(r, "waiting") != 1 {
+			t.Errorf("%d agents asked, %d waiting, want the edited one to wait", count(r, "asked"), count(r, "waiting"))
+		}
+		return f
+	}
+	f := edited(3)
+	f.answer("")
+	f.step(time.Second)
+	f.answer("")
+	if got, want := f.inUse(), map[string]int{"edited new": 1, "new": 2}; !maps.Equal(got, want) {
+		t.Errorf("got settings %v, want %v", got, want)
+	}
+	f = edited(1)
+	if r := f.step(10 * time.Minute); count(r, "asked") != 1 {
+		t.Error("an agent that does not answer keeps the rollout waiting")
 	}
 }
