@@ -698,6 +698,36 @@ func TestEscalationOutsideHours(t *testing.T) {
 	}
 }
 
+// TestLongAbsenceReachesEachContact: a branch was off for three days, and a sensor has not returned with it. Its alert begins with the last reading,
+// three days ago; a contact outside its hours still receives it when they begin.
+func TestLongAbsenceReachesEachContact(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	duty, night := contact(notify.Email, "duty@example.com"), contact(notify.Email, "night@example.com")
+	night.Hours = &alert.Hours{From: "22:00", To: "06:00"}
+	for _, c := range []*alert.Contact{&duty, &night} {
+		c.Kinds = []alert.Kind{alert.SensorSilent}
+	}
+	f.contacts("", duty, night)
+	f.online("gangnam", []string{"로비"})
+	f.reading(22)
+	f.offline("gangnam")
+	f.now = f.now.Add(3 * 24 * time.Hour)
+	f.online("gangnam", []string{"로비"})
+	f.pass(13 * time.Minute)
+	messages := func() []string { return f.list(`select template || ' ' || to_email from message order by id`) }
+	if got := messages(); !slices.Equal(got, []string{"alert-began duty@example.com"}) {
+		t.Errorf("at noon: messages %q", got)
+	}
+	for end := f.now.Add(10 * time.Hour); f.now.Before(end); f.sweep() {
+		f.now = f.now.Add(10 * time.Minute)
+		f.exec(`update agent_inventory set seen_at = $1 where online`, f.now)
+	}
+	if got := messages(); !slices.Equal(got, []string{"alert-began duty@example.com", "alert-began night@example.com"}) {
+		t.Errorf("after ten hours: messages %q", got)
+	}
+}
+
 // Contacts receive the kinds they want, within their hours, and after the escalation unless an administrator has acknowledged.
 func TestContacts(t *testing.T) {
 	t.Parallel()

@@ -118,7 +118,7 @@ type Incident struct {
 }
 
 // Incidents returns the incidents about which a message may be due, oldest first: alerts that were not announced, that have
-// ended, or that began after since.
+// ended, or that began or were announced after since.
 func Incidents(ctx context.Context, q Querier, since time.Time) ([]Incident, error) {
 	rows, err := q.Query(ctx, `
 		select a.id, a.kind, a.branch, a.subject, a.since, a.notified_at, a.acknowledged_by, a.acknowledged_at, a.ended_at,
@@ -129,7 +129,7 @@ func Incidents(ctx context.Context, q Querier, since time.Time) ([]Incident, err
 				select count(*) from agent_inventory i join branch ib on ib.id = i.branch_id where not i.online and not exists (
 					select from alert o where o.kind = a.kind and o.branch = ib.code and o.ended_at is null)) else 0 end
 		from alert a left join branch b on b.code = a.branch
-		where a.closed_at is null and (a.notified_at is null or a.ended_at is not null or a.since > $1)
+		where a.closed_at is null and (a.notified_at is null or a.ended_at is not null or greatest(a.since, a.notified_at) > $1)
 		order by a.id`, since)
 	if err != nil {
 		return nil, fmt.Errorf("incidents: %w", err)
