@@ -593,6 +593,39 @@ func TestAlertOfManyBranchesBesideClosedOnes(t *testing.T) {
 	f.wantMessages("alert-began")
 }
 
+// TestBranchLostDuringALongOutage: twenty branches are lost at once, and six of them stay away for hours. A branch that is lost with them is covered
+// by their alert; one that is lost hours later is an alert of its own.
+func TestBranchLostDuringALongOutage(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec(`insert into branch (code, name_ko) select 'b' || n, 'b' || n from generate_series(1, 20) n`)
+	f.exec(`insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory) select id, '1', $1, $1, true, '{}' from branch where code ~ '^b[0-9]'`, f.now)
+	f.pass(10 * time.Second)
+	f.exec(`update agent_inventory set online = false, presence_since = $1 where version = '1'`, f.now)
+	f.pass(3 * time.Minute)
+	f.offline("hongdae")
+	f.pass(3 * time.Minute)
+	f.exec(`update agent_inventory set online = true, seen_at = $1, presence_since = $1 where version = '1' and branch_id not in (select id from branch where code ~ '^b[1-6]$')`, f.now)
+	f.pass(3 * time.Minute)
+	f.wantOpen("branch-offline")
+	f.wantMessages("alert-began")
+	for end := f.now.Add(2 * time.Hour); f.now.Before(end); f.sweep() {
+		f.now = f.now.Add(50 * time.Second) // shorter than an interruption of the service
+		f.exec(`update agent_inventory set seen_at = $1 where online`, f.now)
+	}
+	f.restart()
+	f.pass(3 * time.Minute)
+	f.wantMessages()
+	f.offline("gangnam")
+	f.pass(3 * time.Minute)
+	f.wantOpen("branch-offline", "branch-offline gangnam")
+	f.wantMessages("alert-began")
+	f.online("gangnam", nil)
+	f.pass(3 * time.Minute)
+	f.wantOpen("branch-offline")
+	f.wantMessages("alert-ended")
+}
+
 // Nineteen branches are nineteen alerts.
 func TestFewBranchesAreAlertsOfTheirOwn(t *testing.T) {
 	t.Parallel()

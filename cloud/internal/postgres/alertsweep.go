@@ -13,6 +13,7 @@ type AlertLimits struct {
 	Offline      time.Duration // a branch without its agent
 	Mass         int           // branches lost within MassWindow are one alert of all branches
 	MassWindow   time.Duration
+	MassCover    time.Duration // after the beginning of such an alert, branches that are lost belong to it
 	MassEnd      int           // with fewer branches offline it is over
 	Stale        time.Duration // an agent without reports for this long is lost, whatever the last one was
 	Undelivered  time.Duration // of a message with a key
@@ -121,26 +122,26 @@ func (s AlertSweep) conditions() []condition {
 	return list
 }
 
-// offline finds lost branches. If many are lost at about the same time, they are one alert of all branches, which covers
-// every branch until its end was announced. Branches with an alert of their own, such as closed ones, do not count for its beginning and end.
+// offline finds lost branches. If many are lost at about the same time, they are one alert of all branches, which covers until its end was
+// announced those that are lost with them or within MassCover. Branches with an alert of their own, such as closed ones, do not count for its
+// beginning and end.
 func (s AlertSweep) offline() condition {
 	return condition{"branch-offline", `
 		with gone as materialized (
 			select b.code, greatest(case when i.online then i.seen_at else greatest(i.presence_since, i.seen_at) end) as since,
 			       exists (select from alert o where o.kind = 'branch-offline' and o.branch = b.code and o.ended_at is null) as known
 			from agent_inventory i join branch b on b.id = i.branch_id where not i.online or i.seen_at <= $4
+		), covered as materialized (
+			select coalesce(max(since) + $9::interval, '-infinity') as until from alert where kind = 'branch-offline' and branch = '' and closed_at is null
 		), mass as materialized (
 			select min(since) as since, coalesce(bool_or(last - since <= $6 and since <= $5), false) as due
 			from (select since, lead(since, $7::integer - 1) over (order by since) as last
-			      from (select greatest(since, $3) as since from gone where not known) fresh) ordered
-		), covered as (
-			select (select due from mass) or exists (
-				select from alert where kind = 'branch-offline' and branch = '' and closed_at is null) as yes
+			      from (select greatest(since, $3) as since from gone, covered where not known and since > until) fresh) ordered
 		)
-		select code, '', since, greatest(since, $3) <= $5 and not (select yes from covered) from gone
+		select code, '', since, greatest(since, $3) <= $5 and since > (select until from covered) and not (select due from mass) from gone
 		union all
 		select '', '', since, due from mass where due or (select count(*) from gone where not known) >= $8`,
-		[]any{s.Heard, s.Now.Add(-s.Stale), s.Now.Add(-s.Offline), s.MassWindow, s.Mass, s.MassEnd}}
+		[]any{s.Heard, s.Now.Add(-s.Stale), s.Now.Add(-s.Offline), s.MassWindow, s.Mass, s.MassEnd, s.MassCover}}
 }
 
 // outOfBand is how far a sensor is outside the band of the climate policy of a room with a stay that began before $6; null if it
