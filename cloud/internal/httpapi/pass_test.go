@@ -1,13 +1,17 @@
 package httpapi_test
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/agenttest"
 	"github.com/yeolda/yeolda/cloud/internal/config"
@@ -535,6 +539,40 @@ func TestEntriesOvertakeEachOther(t *testing.T) {
 	}
 	publish(5)
 	acked(5)
+}
+
+// TestEntriesLostByARestoration restores the database: it lacks entries that an agent has delivered since the backup, and no longer has. They raise no
+// alert at each branch; entries that are lost later do.
+func TestEntriesLostByARestoration(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	a := keypadAgent(t, s)
+	entries := wrongPINs(s, a, 8)
+	deliver(t, a, 2, entries[:2]...)
+	err := s.DB.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
+		return errors.Join(postgres.BeginRebuild(ctx, tx), postgres.EndRebuild(ctx, tx, now))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// lost delivers an entry whose predecessors never come.
+	lost := func(e protocol.PassEntry, alerts int) {
+		t.Helper()
+		if err := a.Publish(e); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the entry is stored", func() bool {
+			return count(t, s, fmt.Sprintf(`select count(*) from pass_entry where entry = %d and $1`, e.Entry)) == 1
+		})
+		s.Clock.Advance(2 * time.Minute)
+		deliver(t, a, e.Entry, e)
+		if got := count(t, s, `select count(*) from alert where kind = 'discrepancy' and $1`); got != alerts {
+			t.Errorf("entry %d: got %d alerts, want %d", e.Entry, got, alerts)
+		}
+	}
+	lost(entries[4], 0)
+	deliver(t, a, 6, entries[5])
+	lost(entries[7], 1)
 }
 
 // wrongPINs returns the next entries of an agent's journal, of wrong PINs.

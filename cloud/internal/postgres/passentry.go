@@ -23,7 +23,7 @@ type StoredEntry struct {
 	New         bool
 	Ack         uint64 // the agent may forget the entries up to this one; 0: none
 	Broken      bool   // an entry is the first that does not continue the chain, or differs from an earlier report
-	Missing     bool   // the entries between the last one and those stored will never come
+	Missing     bool   // the entries between the last one and those stored will never come, and no restoration explains that
 	Reservation booking.ReservationID
 	AfterRefund bool // the reservation had been cancelled when the guest entered
 }
@@ -99,10 +99,14 @@ func StoreEntry(ctx context.Context, tx pgx.Tx, username string, e protocol.Pass
 		return s, err
 	}
 	if first := stored[0]; first.Entry > last+1 {
-		if s.Missing = now.Sub(first.received) >= lossAge; !s.Missing {
+		if now.Sub(first.received) < lossAge {
 			return s, nil // its predecessor may be on its way
 		}
-		last, hash = first.Entry-1, first.Previous
+		restored, err := restoredSince(ctx, tx, username, e.Journal, last)
+		if err != nil {
+			return s, err
+		}
+		s.Missing, last, hash = !restored, first.Entry-1, first.Previous
 	}
 	for _, next := range stored {
 		if next.Entry != last+1 {
@@ -117,6 +121,16 @@ func StoreEntry(ctx context.Context, tx pgx.Tx, username string, e protocol.Pass
 	_, err = tx.Exec(ctx, `update pass_journal set entry = $3, hash = $4, broken = $5 where username = $1 and journal = $2`,
 		username, e.Journal, last, hash, broken)
 	return s, err
+}
+
+// restoredSince reports whether the database was restored from a backup since it stored the entries of a journal up to a number, or since the
+// credential was made: the agent no longer has what it had delivered in the lost time.
+func restoredSince(ctx context.Context, q Querier, username, journal string, upTo uint64) (restored bool, err error) {
+	err = q.QueryRow(ctx, `
+		select exists (select from rebuild where begun_at > coalesce(
+			(select max(stored_at) from pass_entry where entry <= $3 and `+ofJournal+`),
+			(select created_at from agent_credential where username = $1)))`, username, journal, upTo).Scan(&restored)
+	return restored, err
 }
 
 // receivedEntry is an entry and when it was first received.
