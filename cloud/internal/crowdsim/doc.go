@@ -5,9 +5,10 @@
 //
 //	guests, administrators, partners, calendars, callbacks ──▶ one of the replicas ──▶ PostgreSQL, the sandbox (with faults)
 //
-// A sequence has three acts. All replicas stop after each; a backup is made after the first. In every other sequence the third act begins
-// on the backup, so the second is lost. After the third act the faults end, administrators settle what waits for them, and rest_test.go and
-// check_test.go compare the database with the provider's books, messages, passes and partners.
+// A sequence has three acts. After each, every phone number follows the links that it has ever received, and all replicas stop; a backup is
+// made after the first. In every other sequence the third act begins on the backup, so the second is lost. After the third act the faults
+// end, administrators settle what waits for them, and rest_test.go and check_test.go compare the database with the provider's books,
+// messages, passes and partners.
 //
 // A seed determines the verbs and their parameters, each drawn from the number of its step alone. It does not determine which of two
 // concurrent verbs is first.

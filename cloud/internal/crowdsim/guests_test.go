@@ -1,6 +1,7 @@
 package crowdsim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,6 +27,18 @@ type guest struct {
 // mobiles returns the phone numbers of a guest, and owner the guest of a number.
 func mobiles(n int) [2]string {
 	return [2]string{fmt.Sprintf("0104000%04d", n+1), fmt.Sprintf("0106000%04d", n+1)}
+}
+
+// otherMobile returns the other number of the guest with a number.
+func otherMobile(mobile string) string {
+	for n := range guests {
+		if m := mobiles(n); m[0] == mobile {
+			return m[1]
+		} else if m[1] == mobile {
+			return m[0]
+		}
+	}
+	return mobile
 }
 
 func owner(mobile string) string {
@@ -108,7 +121,7 @@ var cashReceipt = map[string]string{"type": "personal", "number": "01012345678"}
 
 // confirm goes through the payment widget and confirms, sometimes twice.
 func (s *step) confirm(g *guest, order moneytest.Confirm, clientKey string) {
-	method := pick(s.rng, sandbox.MethodCard, sandbox.MethodCard, sandbox.MethodEasyPay, sandbox.MethodVirtualAccount, sandbox.MethodVirtualAccount)
+	method := cmp.Or(s.method, pick(s.rng, sandbox.MethodCard, sandbox.MethodCard, sandbox.MethodEasyPay, sandbox.MethodVirtualAccount, sandbox.MethodVirtualAccount))
 	twice := s.rng.IntN(4) == 0
 	key, err := s.box.Authenticate(sandbox.Checkout{OrderID: order.OrderID, Amount: order.Amount, Method: method, Bank: "20", ClientKey: clientKey})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
@@ -127,6 +129,11 @@ func (s *step) endDiscrepancies() {
 	}
 	account := map[string]string{"refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "홍길동"}
 	for range 2 { // what the provider holds, and then what the bank has returned
+		for slices.ContainsFunc(s.box.Payments(""), func(p sandbox.Payment) bool {
+			return p.VirtualAccount != nil && p.VirtualAccount.RefundStatus == "PENDING"
+		}) {
+			time.Sleep(20 * time.Millisecond) // it is not known yet
+		}
 		compare()
 		for _, id := range s.rows(s.t, openDiscrepancies+` and kind = 'orphan'`) {
 			if reply := s.call(s.staff[0], http.MethodPost, "/v2/admin/differences/"+id+"/refund", account); reply.HTTP != http.StatusOK {

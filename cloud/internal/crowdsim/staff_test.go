@@ -55,6 +55,42 @@ func (s *step) part() {
 	s.act(`paid_at is not null and amount > 0`, http.MethodPost, "/v2/admin/reservations/%s/refunds", body)
 }
 
+// rejectedPart returns a part of a deposit, which the bank rejects: the guest is asked for another account at a link, and stays. Then the contact
+// is corrected, sometimes while a refund by hand waits for another administrator, who declines it.
+func (s *step) rejectedPart() {
+	s.method = sandbox.MethodVirtualAccount
+	s.buy()
+	s.deposit()
+	id, byHand := s.any(`state = 'DONE' and method = '가상계좌' and not `+refundOpen), s.rng.IntN(2) == 0
+	if id == "" {
+		return
+	}
+	if err := s.box.SetFault(sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError, Times: 1}); err != nil {
+		s.violation("%v", err)
+	}
+	first, second, path := s.staff[0], s.staff[1], "/v2/admin/reservations/"+id
+	s.call(first, http.MethodPost, path+"/refunds", map[string]any{
+		"amount": 1 + s.rng.IntN(7000), "reason": "소음", "refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "홍길동",
+	})
+	s.call(second, http.MethodPost, path+"/refund/approval", nil)
+	for range 20 { // the transfer at the bank: there is no event to wait for
+		if len(s.rows(s.t, `select id::text from refund where reservation_id::text = $1 and state = 'PENDING'`, id)) == 0 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+		s.call(first, http.MethodPost, path+"/check", nil)
+	}
+	if byHand {
+		s.call(first, http.MethodPost, path+"/refunds", map[string]any{"reason": "직접 송금", "settledOutside": map[string]string{"how": "계좌이체", "reference": "1"}})
+	}
+	for _, mobile := range s.rows(s.t, `select mobile_key from reservation where id::text = $1 and mobile_key is not null`, id) {
+		s.call(first, http.MethodPatch, path+"/contact", map[string]string{"mobileNum": otherMobile(mobile), "reason": "잘못 적음"})
+	}
+	if byHand {
+		s.call(first, http.MethodDelete, path+"/refund/approval", nil)
+	}
+}
+
 // byHand records that an administrator has returned money outside the provider.
 func (s *step) byHand() {
 	body := map[string]any{"reason": "직접 송금", "settledOutside": map[string]string{"how": "계좌이체", "reference": "1"}}

@@ -19,6 +19,8 @@ type step struct {
 	t    *testing.T
 	rng  *rand.Rand
 	name string
+
+	method string // of its payments; empty: any
 }
 
 // verbs are what the crowd does, with their weights.
@@ -29,7 +31,7 @@ var verbs = []struct {
 }{
 	{16, "buy", (*step).buy}, {4, "extend", (*step).extend}, {4, "exchange", (*step).exchange}, {5, "cancel", (*step).cancel},
 	{2, "end", (*step).end}, {2, "release", (*step).release}, {3, "correct own", (*step).correctOwn}, {2, "enter account", (*step).enterAccount},
-	{5, "move", (*step).move}, {3, "staff cancel", (*step).staffCancel}, {4, "part", (*step).part}, {3, "approve", (*step).approve},
+	{5, "move", (*step).move}, {3, "staff cancel", (*step).staffCancel}, {4, "part", (*step).part}, {3, "rejected part", (*step).rejectedPart}, {3, "approve", (*step).approve},
 	{2, "decline", (*step).decline}, {2, "retry", (*step).retry}, {2, "rotate key", (*step).rotateKey}, {3, "correct", (*step).correct},
 	{2, "close", (*step).closeDay}, {3, "assign entity", (*step).assign}, {2, "reject keys", (*step).rejectKeys}, {2, "register", (*step).register},
 	{1, "reconcile", (*step).reconcile}, {2, "by hand", (*step).byHand}, {2, "receipt", (*step).receipt}, {1, "check", (*step).checkPayment}, {2, "stuck", (*step).stuck},

@@ -119,6 +119,7 @@ func (w *world) act(t *testing.T, number uint64) {
 		})
 	}
 	wg.Wait()
+	w.checkLinks(t)
 }
 
 // settle prepares a new installation: two legal entities beside that of the settings, a second administrator and a calendar.
