@@ -175,6 +175,70 @@ func TestDashboardCancelsBeforeAPartIsSent(t *testing.T) {
 	}
 }
 
+// TestDashboardRefundsWhatWaits: the dashboard returns a deposit whose refund waits for an administrator, or for the guest's account, and the
+// bank rejects the transfer. It is listed as rejected, and an administrator can record that it was returned by hand.
+func TestDashboardRefundsWhatWaits(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(*testing.T, *shop) (order moneytest.Confirm, id int64){
+		"an administrator": func(t *testing.T, s *shop) (moneytest.Confirm, int64) {
+			_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+			account := guestAccount
+			account.Holder = "다른 사람"
+			request := reserve.AdminCancelRequest{ID: booking.ReservationID(id), Status: "paid", By: gangnamManager, Account: &account}
+			if err := s.Replica(t).AdminCancel(s.ctx, request); err != nil {
+				t.Fatal(err)
+			}
+			s.wantState(t, order.OrderID, "CANCELING")
+			return order, id
+		},
+		"the guest": func(t *testing.T, s *shop) (moneytest.Confirm, int64) {
+			orderID, id := s.lateDeposit(t)
+			p := s.Sandbox.Payments(orderID)[0]
+			return moneytest.Confirm{OrderID: orderID, PaymentKey: p.PaymentKey, Amount: p.TotalAmount}, id
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			replica := s.Replica(t)
+			for _, noticed := range []bool{false, true} { // while the bank works on it
+				order, id := begin(t, s)
+				s.awaitRefund(t, id, "FAILED")
+				s.fault(t, sandbox.Fault{Target: sandbox.TargetCallback, Kind: sandbox.FaultError, Times: -1})
+				s.rejecting(t, 1, time.Minute)
+				s.dashboard(t, order, 0, &guestAccount)
+				if noticed {
+					if err := replica.Settle(s.ctx, booking.ReservationID(id)); err != nil {
+						t.Fatal(err)
+					}
+					s.awaitRefund(t, id, "PENDING")
+				}
+				s.Provider.Advance(2 * time.Minute)
+				s.Sandbox.ClearFaults()
+				if err := replica.Settle(s.ctx, booking.ReservationID(id)); err != nil {
+					t.Fatal(err)
+				}
+				s.wantRejected(t, replica, order, id)
+			}
+		})
+	}
+}
+
+// wantRejected checks that a refund counts as rejected by the bank, and records that it was returned by hand.
+func (s *shop) wantRejected(t *testing.T, replica *reserve.Service, order moneytest.Confirm, id int64) {
+	t.Helper()
+	s.wantState(t, order.OrderID, "CANCELED")
+	rejected := `select count(*) from refund where reservation_id = $1 and state = 'FAILED' and taken and account_by is null and amount = $2`
+	if n := s.count(t, rejected, id, order.Amount); n != 1 {
+		t.Errorf("%d rejected transfers, want 1", n)
+	}
+	got, err := replica.SettleOutside(s.ctx, outside(id, 0))
+	if err != nil || got.Amount != order.Amount {
+		t.Fatalf("got %+v, %v, want %d won", got, err, order.Amount)
+	}
+	s.awaitRefund(t, id, "COMPLETED")
+}
+
 // TestReversalAfterRefundByHand: the bank reverses a deposit that an administrator has returned by hand. The account is closed, so
 // no other deposit arrives there, and the reversal is listed.
 func TestReversalAfterRefundByHand(t *testing.T) {

@@ -205,6 +205,18 @@ func TestRejectedPartWaitsForApproval(t *testing.T) {
 		s.answer(t, b, "/payment/cancel", refundAccount(cancelBody(id)), 200, "")
 		s.wantPaidBack(t, id)
 	})
+	t.Run("approved after a look-up", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		_, id := s.rejectedPart(t)
+		if err := s.Replica(t).Settle(s.ctx, booking.ReservationID(id)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Replica(t).ApproveRefund(s.ctx, booking.ReservationID(id), lee); err != nil {
+			t.Fatal(err)
+		}
+		s.refundsDone(t, id)
+	})
 	t.Run("declined", func(t *testing.T) {
 		t.Parallel()
 		s := open(t)

@@ -417,7 +417,16 @@ const refundDays = 3
 // advanceRefund applies the state of the bank's transfer to the refund of a deposit.
 func (c *change) advanceRefund(p toss.Payment) error {
 	f, status := c.Refund, p.RefundStatus()
-	switch to := rule.AtBank(status); {
+	to := rule.AtBank(status)
+	if to == money.RefundFailed && f.State == to && (f.AtBank() || c.Payment.SettledOutside > 0) {
+		return nil // known, or that of a transfer that was returned by hand
+	}
+	if f.HeldBack() { // the provider's dashboard has returned it, to another account
+		if err := postgres.WithdrawApproval(c.ctx, c.tx, f.ID, true); err != nil {
+			return err
+		}
+	}
+	switch {
 	case to == money.RefundPending && f.State == to && !c.due:
 		return nil // the next look-up stays where it is: callbacks would move it away
 	case to == money.RefundPending && f.State == to:
@@ -430,8 +439,6 @@ func (c *change) advanceRefund(p toss.Payment) error {
 			return err
 		}
 		return postgres.ScheduleCheck(c.ctx, c.tx, c.r().ID, c.now.Add(refundPolls[0]))
-	case to == money.RefundFailed && f.State == to:
-		return nil
 	case to == money.RefundFailed:
 		return c.failRefund(f.ID, f.Amount, status, "은행 환불에 실패했습니다.")
 	}
