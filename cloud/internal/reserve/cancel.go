@@ -145,10 +145,13 @@ func (s *Service) adminCancel(ctx context.Context, req AdminCancelRequest, looke
 		}
 		return c.unlessUnclear()
 	}, func(c *change, refund *money.Refund) (waits bool, err error) {
-		if waits, err = c.noteCancelAccount(refund, intent); err != nil {
+		account := req.Account
+		if c.r().State == booking.Canceling {
+			account = nil // the refund goes to that of an earlier request
+		} else if waits, err = c.noteCancelAccount(refund, intent); err != nil {
 			return false, err
 		}
-		return waits, c.audited(req.By, "reservation.cancel", withReason(accountDetail(req.Account, waits), req.Reason))
+		return waits, c.audited(req.By, "reservation.cancel", withReason(accountDetail(account, waits), req.Reason))
 	})
 }
 

@@ -254,3 +254,29 @@ func (s *shop) awaitRefund(t *testing.T, id int64, want string) {
 		return s.count(t, `select count(*) from refund where reservation_id = $1 and state = $2`, id, want) == 1
 	})
 }
+
+// TestSecondCancellationNamesNoOtherAccount: two administrators cancel a stay while the provider does not answer, and name different accounts. The
+// money goes to the first account, so the record shows that one, and the refund waits for no approval of the other.
+func TestSecondCancellationNamesNoOtherAccount(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 500, Times: -1})
+	other := toss.RefundAccount{Bank: "88", Number: "110999888777", Holder: "다른 사람"}
+	replica := s.Replica(t)
+	for _, request := range []reserve.AdminCancelRequest{{By: hq, Account: &guestAccount}, {By: gangnamManager, Account: &other}} {
+		request.ID, request.Status = booking.ReservationID(id), "paid"
+		if err := replica.AdminCancel(s.ctx, request); !errors.Is(err, reserve.ErrPaymentPending) {
+			t.Fatalf("by %s: %v, want ErrPaymentPending", request.By.AdminLoginID, err)
+		}
+	}
+	if n := s.count(t, `select count(*) from refund where reservation_id = $1 and state = 'REQUESTED' and account_by is null and account_summary like '%6789%'`, id); n != 1 {
+		t.Errorf("%d refunds to the first account are requested, want 1", n)
+	}
+	if n := s.count(t, `select count(*) from audit where action = 'reservation.cancel' and target = ($1::bigint)::text and detail ->> 'bank' = '88'`, id); n != 0 {
+		t.Error("the audit log names the second account, which receives nothing")
+	}
+	s.Sandbox.ClearFaults()
+	s.await(t, order.OrderID, "CANCELED")
+	s.refundsDone(t, id)
+}
