@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
 
@@ -33,8 +34,10 @@ func TestConsoleOverview(t *testing.T) {
 	p.survey("console-overview")
 	p.on(desktop)
 	const failing = `[...document.querySelectorAll(".alert")].find(a => a.innerText.includes("열리지 않아요"))`
-	p.wait("the button", failing+`.querySelector("button").click() === undefined`)
+	p.wait("the button", failing+`.querySelector("button").focus() === undefined`)
+	value[bool](p, `(document.activeElement.click(), true)`)
 	p.see("hq 확인 중")
+	p.wait("the focus on the alert", `document.activeElement === `+failing)
 	// The click may leave the page before its answer arrives.
 	p.wait("the link", `location.pathname === "/console/gangnam/doors" || `+failing+`.querySelector("a").click() === undefined`)
 	p.wait("the doors with the warning", `location.pathname === "/console/gangnam/doors" && document.body.innerText.includes("2번 룸 문이 열리지 않아요")`)
@@ -54,6 +57,26 @@ func TestConsoleOverview(t *testing.T) {
 	p.wait("the grouping by room", `[...document.querySelectorAll(".segmented button")].find(b => b.innerText === "룸").click() === undefined`)
 	p.see("2번 룸")
 	p.survey("console-reports")
+
+	p.on(desktop).open("/console/gangnam/doors")
+	p.wait("the switcher", `document.querySelector(".side .switcher")?.options.length === 3`)
+	value[bool](p, `(document.querySelector(".side .switcher").focus(), true)`)
+	for _, next := range []string{"hongdae", "jamsil"} {
+		p.arrowDown()
+		p.at("/console/" + next + "/doors")
+		p.wait("the focus on the switcher", `document.activeElement.matches(".side .switcher") && document.activeElement.value === "`+next+`"`)
+	}
+}
+
+// arrowDown chooses the next option of the list that has the focus.
+func (p *page) arrowDown() {
+	p.t.Helper()
+	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeKeyUp} {
+		down := input.DispatchKeyEventParams{Type: kind, Key: "ArrowDown", Code: "ArrowDown", WindowsVirtualKeyCode: 40}
+		if _, err := chromedp.Call(p.ctx, input.DispatchKeyEvent, down); err != nil {
+			p.t.Fatal(err)
+		}
+	}
 }
 
 // If the uplink of a branch is cut, the headquarters receive exactly one message in less than 150 seconds. The alert ends

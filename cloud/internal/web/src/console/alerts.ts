@@ -120,35 +120,47 @@ export function openAlerts(): OpenAlerts {
   return { list, besides: (shown) => besides(source.data(), shown), refresh };
 }
 
-/** One alert with its remedy and the button to take care of it. */
-export function alertRow(alert: Alert, changed: () => void): HTMLElement {
+/** One alert with its remedy and the button to take care of it, which leaves the focus on the row. */
+function alertRow(alert: Readable<Alert>, changed: () => void): HTMLElement {
   const { run, view } = attempt();
+  const { id, kind, branch, since } = alert.peek(); // what never changes
   const take = async () => {
-    if (await run(() => api.post(`/v2/admin/alerts/${alert.id}/acknowledge`))) changed();
+    if (!(await run(() => api.post(`/v2/admin/alerts/${id}/acknowledge`)))) return;
+    row.focus({ preventScroll: true });
+    changed();
   };
-  const address = remedy(alert);
+  const address = remedy(alert.peek());
   const time = ticking();
-  const ended = alert.endedAt;
-  return h(
+  const row = h(
     "li",
-    { class: `alert ${ended ? "ended" : severity.indexOf(alert.kind) < 5 ? "bad" : "warn"}` },
-    h("p", { class: "what" }, h("b", null, branchTitle(alert.branch)), " ", alertText(alert)),
+    { tabindex: -1, class: () => `alert ${alert().endedAt ? "ended" : severity.indexOf(kind) < 5 ? "bad" : "warn"}` },
+    h("p", { class: "what" }, h("b", null, branchTitle(branch)), " ", alertText(alert.peek())),
     h(
       "p",
       { class: "since" },
-      ended
-        ? t("alertSpan", { from: localText(alert.since, alert.branch), to: localText(ended, alert.branch) })
-        : () => ago(Math.max(time(), now()) - Date.parse(alert.since)),
-      alert.acknowledgedBy ? chip(t("alertTaken", { by: alert.acknowledgedBy })) : null,
+      () => {
+        const { endedAt } = alert();
+        return endedAt
+          ? t("alertSpan", { from: localText(since, branch), to: localText(endedAt, branch) })
+          : ago(Math.max(time(), now()) - Date.parse(since));
+      },
+      () => {
+        const by = alert().acknowledgedBy;
+        return by ? chip(t("alertTaken", { by })) : null;
+      },
     ),
     h(
       "p",
       { class: "row" },
       address ? linkButton(address, t("alertGo")) : null,
-      !ended && !alert.acknowledgedBy && mayBook.peek() ? button(t("alertTake"), take, { kind: "plain" }) : null,
+      when(
+        () => !alert().endedAt && !alert().acknowledgedBy && mayBook.peek(),
+        () => button(t("alertTake"), take, { kind: "plain" }),
+      ),
     ),
     view(),
   );
+  return row;
 }
 
 export const alertList = (list: Readable<Alert[]>, changed: () => void): Child =>
@@ -157,8 +169,8 @@ export const alertList = (list: Readable<Alert[]>, changed: () => void): Child =
     { class: "alerts", "aria-label": t("navAlerts") },
     each(
       list,
-      (a) => `${a.id} ${a.acknowledgedBy ?? ""} ${a.endedAt ?? ""}`,
-      (a) => alertRow(a.peek(), changed),
+      (a) => a.id,
+      (a) => alertRow(a, changed),
     ),
   );
 

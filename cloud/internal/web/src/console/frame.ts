@@ -222,7 +222,7 @@ function side(home: string, branch: string | undefined, current: string): Child 
   );
 }
 
-/** The switcher stays on the screen and changes the branch. */
+/** The switcher stays on the screen and changes the branch. It keeps the focus: each arrow key chooses the next branch. */
 function switcher(branch: string | undefined, current: string): Child {
   const chosen = signal(branch ?? "");
   const element = select(
@@ -236,7 +236,12 @@ function switcher(branch: string | undefined, current: string): Child {
       "aria-label": t("branch"),
     },
   );
-  element.addEventListener("change", () => go(address(element.value, branch ? current : firstScreen())));
+  element.addEventListener("change", () => {
+    go(address(element.value, branch ? current : firstScreen()));
+    const shown = () =>
+      [...document.querySelectorAll<HTMLElement>(".switcher")].find((e) => e.getClientRects().length > 0);
+    queueMicrotask(() => shown()?.focus()); // after the heading of the new screen
+  });
   return element;
 }
 
