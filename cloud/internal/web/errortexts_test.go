@@ -96,3 +96,14 @@ func TestConsoleSaysFieldErrorsInEnglish(t *testing.T) {
 		}
 	}
 }
+
+// TestEnglishCountsOfOne: an English text of the console with a number is correct for the number one, too: "Stays: {n}", not "{n} stays".
+func TestEnglishCountsOfOne(t *testing.T) {
+	t.Parallel()
+	const atLeastTwo = "lastDays frontDoors" // shown for 7 and 30 days, and for several doors
+	for _, m := range regexp.MustCompile(`(\w+):\s+"([^"]*\{n\} (?:[a-z]+ )?[a-z]{2,}[^s]s\b[^"]*)"`).FindAllStringSubmatch(read(t, "src/locales/console-en.ts"), -1) {
+		if !strings.Contains(atLeastTwo, m[1]) {
+			t.Errorf("%s: %q", m[1], m[2])
+		}
+	}
+}
