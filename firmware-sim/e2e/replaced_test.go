@@ -116,7 +116,7 @@ func TestReplacedPi(t *testing.T) {
 	}
 }
 
-// runPi runs a simulated Pi until it is stopped or the test ends. To stop it cuts its power.
+// runPi runs a simulated Pi until it is stopped or the test ends. stop cuts its power.
 func runPi(t *testing.T, plan hardware.Plan, c branch.Config) (stop func()) {
 	t.Helper()
 	c.Version, c.Logger, c.Changed = "1.0.0", slog.New(slog.DiscardHandler), func(branch.Change) {}

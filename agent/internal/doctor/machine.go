@@ -56,12 +56,12 @@ func (d *Doctor) sensors(ctx context.Context, settings []config.Sensor) {
 	}
 }
 
-// syncTime is how long after the start of the machine its clock may be unsynchronised. A Pi has no clock battery, and asks for the time
-// when it has a network, as the agent connects: each start would raise an alert.
+// syncTime is how long after its start the machine's clock may be unsynchronised. A Pi has no clock battery and gets the time from the
+// network, at about the moment when the agent connects, so without this delay each start would raise an alert.
 const syncTime = 5 * time.Minute
 
-// clock reports whether the clock is synchronised, which the kernel knows, some time after the start of the machine. Doors do not depend
-// on it, but certificates and timestamps do.
+// clock reports a clock that the kernel counts as unsynchronised, once syncTime has passed since the start of the machine. Doors do not
+// depend on the clock, but certificates and timestamps do.
 func clock(kernel func(*unix.Timex) (state int, err error), uptime time.Duration) finding {
 	f := finding{subject: "clock", name: "clock", text: time.Now().Format(time.RFC3339)}
 	var t unix.Timex

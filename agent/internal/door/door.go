@@ -53,7 +53,7 @@ type door struct {
 	lock    Lock
 	event   func(protocol.Event)
 	line    condition.Condition
-	turn    chan struct{} // holds one token: of a drive, of the end of a pulse or of a check
+	turn    chan struct{} // its one token is held by a drive, the end of a pulse or a check
 	inputs  []*input
 	reading sync.Mutex // held while the inputs are read
 

@@ -223,7 +223,7 @@ func (h hardware) agrees(now Span, shown reading) bool {
 	return ok && !span.Latest.Add(hardwareTolerance).Before(now.Earliest) && !now.Latest.Add(hardwareTolerance).Before(span.Earliest)
 }
 
-// save writes the clock to disk. Without mu, because a disk can be slow.
+// save writes the clock to disk. The caller does not hold mu, because a disk can be slow.
 func (c *Clock) save(stored storedClock) {
 	data, err := json.Marshal(stored)
 	if err == nil {

@@ -244,8 +244,8 @@ func (u *Updater) store() {
 	u.announce()
 }
 
-// record stores the state of the update. Without mu, because a card can stall: Status feeds the watchdog, and Ask runs where the messages of
-// the service wait.
+// record stores the state of the update. It does not hold mu while it writes, because a card can stall: the watchdog waits for Status, and
+// the messages of the service wait for Ask.
 func (u *Updater) record() error {
 	u.disk.Lock()
 	defer u.disk.Unlock()
@@ -324,20 +324,20 @@ func (u *Updater) has(p protocol.Package) bool {
 	return copyVerified(io.Discard, file, p) == nil
 }
 
-// errStalled ends a download, so that the next request of the service, for this update or another one, begins a new one.
+// errStalled ends a download that receives nothing. The next request of the service, for this update or another one, begins a new one.
 var errStalled = fmt.Errorf("the server has sent nothing for %v", stallTimeout)
 
-// patience ends a download that receives nothing for stallTimeout.
-type patience struct {
+// stallReader ends a download that receives nothing for stallTimeout.
+type stallReader struct {
 	io.Reader
 	timer *time.Timer
 }
 
-// Read implements io.Reader. A card may take its time between two reads.
-func (p patience) Read(b []byte) (int, error) {
-	p.timer.Reset(stallTimeout)
-	defer p.timer.Stop()
-	return p.Reader.Read(b)
+// Read implements io.Reader. The time between two reads does not count: a card may be slow to write.
+func (r stallReader) Read(b []byte) (int, error) {
+	r.timer.Reset(stallTimeout)
+	defer r.timer.Stop()
+	return r.Reader.Read(b)
 }
 
 // download fetches a package into the folder. On an error, nothing of it remains there.
@@ -388,7 +388,7 @@ func (u *Updater) download(ctx context.Context, p protocol.Package) (err error) 
 	if err != nil {
 		return err
 	}
-	err = copyVerified(file, http.MaxBytesReader(nil, io.NopCloser(patience{response.Body, stalled}), room), p)
+	err = copyVerified(file, http.MaxBytesReader(nil, io.NopCloser(stallReader{response.Body, stalled}), room), p)
 	return errors.Join(err, file.Sync(), file.Close())
 }
 

@@ -96,7 +96,7 @@ func (s *Service) RequestFor(ctx context.Context, branch, kind, doorlockKey stri
 	}
 	if !found.Made {
 		countError()
-		return "", fmt.Errorf("access: request %s of reservation %d: the database disagrees about the unlock window, or the press reached it too late", id, found.Holder.ID)
+		return "", fmt.Errorf("access: request %s of reservation %d: the database rejects the press: it is outside the unlock window, or reached the database too late", id, found.Holder.ID)
 	}
 	if found.State == door.Granted {
 		s.acceptGranted(found, announced, hash) //nolint:contextcheck // as below
@@ -149,7 +149,8 @@ type Actor struct {
 
 	BetweenStays bool // rooms open only while no stay occupies them
 
-	// Once identifies the request, which is made once, at any replica; empty: each call makes another one.
+	// Once makes the request idempotent: a second one with the same value, at any replica, is rejected with ErrRepeated. Empty: each call
+	// makes a request.
 	Once string
 }
 

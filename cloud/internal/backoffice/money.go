@@ -57,13 +57,13 @@ func (s *Service) Money(ctx context.Context, branch booking.Branch, span booking
 	return m, err
 }
 
-// PaidPlace is the place of a payment in a list.
+// PaidPlace is the position of a payment in a list; see the one of package postgres.
 type PaidPlace = postgres.PaidPlace
 
-// PlaceOf returns the place of a payment of a list.
+// PlaceOf returns the position of a payment.
 func PlaceOf(r booking.Reservation) PaidPlace { return postgres.PlaceOf(r) }
 
-// Payments returns payments of a span of time, newest first, after a place (the zero value: from the newest).
+// Payments returns payments of a span of time, newest first, after a position (the zero value: from the newest).
 func (s *Service) Payments(ctx context.Context, branch booking.BranchID, span booking.Interval, after PaidPlace, limit int) ([]booking.Reservation, error) {
 	return postgres.PaidPage(ctx, s.DB.Pool, branch, span, after, limit)
 }

@@ -30,14 +30,14 @@ func bodyLimit(r *http.Request) int64 {
 	return wire.MaxBody
 }
 
-// uploadTimeout bounds the time for the body of a request with a photo. In less, many a mobile network does not send the 2 MB that the pages
-// make of it.
+// uploadTimeout limits the time in which the body of a request with a photo must arrive. The pages reduce a photo to 2 MB, which takes a
+// slow mobile network most of this time.
 const uploadTimeout = 45 * time.Second
 
 // awaitUpload gives an administrator's request with a photo more time for its body than the service gives any other.
 func awaitUpload(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 && bodyLimit(r) == maxPhotoBody {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTimeout)) // only in tests w is no connection
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTimeout)) // fails only in tests, where w is no connection
 	}
 }
 

@@ -470,8 +470,8 @@ func TestStaffMovedInTime(t *testing.T) {
 	}
 }
 
-// TestRefusedChangeChangesNothing: staff give the guest of a partner's interface another hour, or another room. A change that is refused,
-// because its time is taken, makes the next one forget neither, and is refused again when it is repeated, whatever staff have done since.
+// TestRefusedChangeChangesNothing gives the guest of a partner's interface another hour or room. A change that is refused because its time is
+// taken is refused again when it is repeated, whatever staff have done since, and the next change keeps the hour or the room.
 func TestRefusedChangeChangesNothing(t *testing.T) {
 	t.Parallel()
 	s, c := leading(t)

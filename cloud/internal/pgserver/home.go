@@ -216,7 +216,7 @@ func (h home) run(cmd *exec.Cmd) (output []byte, err error) {
 func (h home) initialize(ctx context.Context, bin string, volatile bool) error {
 	if kept, err := filepath.Glob(h.cluster() + "-*"); err != nil || len(kept) > 0 {
 		// Do not create an empty database in place of one that an upgrade has moved away.
-		return errors.Join(err, fmt.Errorf("%s is missing, and %v of an upgrade is still here: if the upgrade was interrupted, give it the name of the former and repeat yeolda pg-upgrade",
+		return errors.Join(err, fmt.Errorf("%s is missing, but an upgrade has left %v: if the upgrade was interrupted, rename it to the missing one and repeat yeolda pg-upgrade",
 			h.cluster(), kept))
 	}
 	unfinished, err := h.createCluster(ctx, bin, volatile)

@@ -45,7 +45,7 @@ const holdsNow = `k.hash = d.key_hash and r.id = d.reservation_id and ` + opens 
 const stayEnd = `coalesce(r.stay_end, r.end_at)`
 
 // ofBranch is the code of the branch of door request d. It is a subquery rather than a join, and branch_id is written as
-// branch_id + 0 elsewhere, because PostgreSQL may take the rows of a branch for few and then not use the index on the key.
+// branch_id + 0 elsewhere, because the planner may estimate few rows for a branch and then not use the index on the key.
 const ofBranch = `(select code from branch where id = d.branch_id)`
 
 // activeAgent is the condition that the agent with user name username is the active one of a branch: the only one whose
@@ -151,7 +151,7 @@ func RequestDoorsByKey(ctx context.Context, q Querier, asks []KeyedAsk, joinLimi
 		}
 		return a.Key
 	}
-	// Of all asks: several statements are one transaction, whose last setting counts.
+	// One value for all asks: a batch may be several statements of one transaction, and the last setting applies to its commit.
 	durable := slices.ContainsFunc(asks, func(a KeyedAsk) bool { return a.Nonce != "" })
 	all, err := queryBatch(ctx, q, asks, byKey, `
 		with relaxed as (

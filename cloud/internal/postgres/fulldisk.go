@@ -13,10 +13,10 @@ import (
 // ErrDiskFull is returned when the disk of the database has no space.
 var ErrDiskFull = errors.New("the disk of the database is full")
 
-// CheckDisk returns [ErrDiskFull] if the server cannot write a megabyte. A row that replaces itself, like those of [NoteSuccess], needs
-// no space, and succeeds long after reservations and presses fail. Rows larger than the memory of a statement need some for a moment, and
-// leave nothing in tables or the write-ahead log. They are not sorted: PostgreSQL 18 does not count the memory of a single column that it sorts. A server
-// that forbids such files is not judged.
+// CheckDisk returns [ErrDiskFull] if the server cannot write a megabyte. An update of one row in place, like that of [NoteSuccess], needs no
+// space, so it succeeds long after reservations and presses fail. The statement here has more rows than memory, so the server writes
+// them to a temporary file, and nothing to tables or the write-ahead log. They are not sorted, because PostgreSQL 18 does not count the
+// memory of a single column that it sorts. If the server forbids temporary files of that size, CheckDisk returns nil.
 func CheckDisk(ctx context.Context, pool *pgxpool.Pool) error {
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `set local work_mem = '64kB'`); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
-// ForgetLost removes values whose keys are lost and without which the service would not work: the keys of order ids of the coming days, or no
-// order could be made; contacts, or no alert would be sent; and the keys of one-time codes. Passes get other PINs, because lists and new
-// PINs are made from all of them. A value that concerns only its own row, such as a refund account, remains unreadable.
+// ForgetLost removes the values sealed with lost keys that would keep the service from working: the keys of order ids, because no order
+// could be made on their days; the contacts of alerts, because no alert could be sent; and the keys of one-time codes. Passes get other PINs,
+// because each list and each new PIN needs all of them. A value that concerns only its own row, such as a refund account, remains unreadable.
 func ForgetLost(ctx context.Context, tx pgx.Tx, keys *seal.Keyring) error {
 	lost := func(column string) string { return keyID(column) + ` <> all($1)` }
 	known := keys.KeyIDs()

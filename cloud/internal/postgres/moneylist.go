@@ -33,16 +33,17 @@ func somePaid(condition, order, limit string) string {
 		union all (select r.id from reservation r ` + whereLate + condition + `)) ` + order + limit
 }
 
-// PaidPlace is the place of a payment in the list of a month. A payment with a deposit that arrives, or is taken back, changes its place.
+// PaidPlace is the position of a payment in the list of a month, from which the next page continues. It changes when a deposit arrives or is
+// taken back.
 type PaidPlace struct {
 	At time.Time // zero: where the payment is now
 	ID booking.ReservationID
 }
 
-// PlaceOf returns the place of a payment of a list.
+// PlaceOf returns the position of a payment.
 func PlaceOf(r booking.Reservation) PaidPlace { return PaidPlace{cmp.Or(r.PaidAt, r.CreatedAt), r.ID} }
 
-// PaidPage returns payments, newest first, after a place of the list (the zero value: from the newest).
+// PaidPage returns payments, newest first, after a position (the zero value: from the newest).
 func PaidPage(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval, after PaidPlace, limit int) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, somePaid(`
 		  and ($4::bigint = 0 or (coalesce(r.paid_at, r.created_at), r.id) <

@@ -178,8 +178,8 @@ func OverdueRefunds(ctx context.Context, q Querier, id booking.ReservationID, no
 	return idsByOrder(rows)
 }
 
-// SettleRefundOutside completes a refund that an administrator settled outside the provider. rejected are the won of its transfer, which the
-// bank has rejected, or not completed.
+// SettleRefundOutside completes a refund that an administrator settled outside the provider. rejected is the amount of its transfer that the bank
+// has rejected or not completed, in won.
 func SettleRefundOutside(ctx context.Context, tx pgx.Tx, id booking.ReservationID, refund int64, won, rejected int, how map[string]any) error {
 	detail, err := json.Marshal(how)
 	if err != nil {

@@ -147,8 +147,8 @@ func (c *change) resolveConflict(room booking.Room, times booking.Interval, by, 
 	return postgres.SavePartnerBooking(c.ctx, c.tx, b, c.now)
 }
 
-// settleConflict records that staff have agreed on another room or time with the guest of a stay in conflict. The partner's booking moves it
-// again only if it changes.
+// settleConflict records that staff have agreed on another room or time with the guest of a stay in conflict. Only a later
+// change of the partner's booking moves it again.
 func (c *change) settleConflict() error {
 	if settled, err := postgres.SettlePartnerBooking(c.ctx, c.tx, c.r().ID); err != nil || !settled {
 		return err

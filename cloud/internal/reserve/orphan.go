@@ -80,7 +80,7 @@ func (s *Service) cancelOrphan(ctx context.Context, req OrphanRequest, order str
 		return err
 	}
 	_, err = detached(ctx, s, "orphan "+order, func(ctx context.Context) (toss.Payment, error) {
-		// With a key of the order, the provider would repeat the rejection of a wrong account for 15 days.
+		// The key is another one for each request: with one of the order, the provider would repeat the rejection of a wrong account for 15 days.
 		return s.Payments.Cancel(ctx, keys, "orphan-"+uuid.NewString(), p.PaymentKey, cancel)
 	})
 	return providerError(err)

@@ -107,7 +107,7 @@ type Balance struct {
 	Extensions int // of the extensions that end with the reservation, which the provider refunds with it
 }
 
-// BalancesByID is BalancesOf.
+// BalancesByID returns what BalancesOf does for the reservations with these ids.
 func (s *Service) BalancesByID(ctx context.Context, ids ...booking.ReservationID) (map[booking.ReservationID]Balance, error) {
 	list, err := postgres.Reservations(ctx, s.DB.Pool, ids...)
 	if err != nil {
