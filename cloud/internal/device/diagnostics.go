@@ -27,7 +27,8 @@ func (s *Service) OpenDiagnostics(ctx context.Context, username string, doctor b
 		if err != nil {
 			return err
 		}
-		if err := postgres.OpenDiagnostics(ctx, tx, username, protocol.NewNonce(), actor, doctor, now, now.Add(protocol.DiagnosticsTime)); err != nil {
+		window := postgres.Diagnostics{Request: protocol.NewNonce(), OpenedBy: actor, OpenedAt: now, EndsAt: now.Add(protocol.DiagnosticsTime)}
+		if err := postgres.OpenDiagnostics(ctx, tx, username, window, doctor); err != nil {
 			return err
 		}
 		return postgres.AppendAudit(ctx, tx, audit.Entry{

@@ -70,7 +70,8 @@ func Issue(ctx context.Context, tx pgx.Tx, branch, replaces string, keys grantke
 func Offer(ctx context.Context, q postgres.Querier, branch, replaces, by string, keys grantkey.Set, now time.Time) (token string, err error) {
 	token = rand.Text() + "." + Fingerprint(keys.Public)
 	hash := sha256.Sum256([]byte(token))
-	return token, postgres.InsertEnrollment(ctx, q, branch, replaces, hash[:], keys.Epoch, by, now.Add(TokenLife))
+	e := postgres.Enrollment{Branch: branch, By: by, KeyEpoch: keys.Epoch, Replaces: replaces}
+	return token, postgres.InsertEnrollment(ctx, q, e, hash[:], now.Add(TokenLife))
 }
 
 // Exchange spends a token for a credential, in one transaction. Its grant keys are those of the token, even if they were

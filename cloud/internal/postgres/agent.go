@@ -102,16 +102,16 @@ func Inventory(ctx context.Context, q Querier, branch string) (inventory protoco
 // ErrNoEnrollment is returned for an enrolment token that is unknown, used or expired.
 var ErrNoEnrollment = errors.New("postgres: no such enrollment")
 
-// InsertEnrollment adds a token for the enrolment of one agent with the grant keys of an epoch. replaces is the credential whose
-// machine it replaces, or empty. It returns ErrNoBranch, or ErrNoAgent if replaces is no credential of the branch.
-func InsertEnrollment(ctx context.Context, q Querier, branch, replaces string, tokenHash []byte, keyEpoch uint64, by string, expires time.Time) error {
-	if err := checkReplaced(ctx, q, branch, replaces); err != nil {
+// InsertEnrollment adds a token for the enrolment of one agent. It returns ErrNoBranch, or ErrNoAgent if the machine to be replaced has no
+// credential of the branch.
+func InsertEnrollment(ctx context.Context, q Querier, e Enrollment, tokenHash []byte, expires time.Time) error {
+	if err := checkReplaced(ctx, q, e.Branch, e.Replaces); err != nil {
 		return err
 	}
 	tag, err := q.Exec(ctx, `
 		insert into agent_enrollment (token_hash, branch_id, created_by, expires_at, key_epoch, replaces)
 		select $2, id, $3, $4, $5, nullif($6, '') from branch where code = $1`,
-		branch, tokenHash, by, expires, keyEpoch, replaces)
+		e.Branch, tokenHash, e.By, expires, e.KeyEpoch, e.Replaces)
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrNoBranch
 	}

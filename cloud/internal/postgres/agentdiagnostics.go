@@ -61,9 +61,9 @@ type AgentLog struct {
 	Lines      []protocol.LogLine
 }
 
-// OpenDiagnostics opens the window of an agent until ends, or extends the open one. The log before a new window is deleted. It
-// returns ErrNoAgent for an unknown or revoked credential, and ErrNoDiagnostics.
-func OpenDiagnostics(ctx context.Context, tx pgx.Tx, username, request, by string, doctor bool, now, ends time.Time) error {
+// OpenDiagnostics opens a window of an agent, or extends the open one. The log before a new window is deleted. doctor requests the report of
+// the doctor, too. It returns ErrNoAgent for an unknown or revoked credential, and ErrNoDiagnostics.
+func OpenDiagnostics(ctx context.Context, tx pgx.Tx, username string, w Diagnostics, doctor bool) error {
 	var old bool
 	err := tx.QueryRow(ctx, `
 		select report is not null and report -> 'diagnostics' is null from agent_credential
@@ -79,7 +79,7 @@ func OpenDiagnostics(ctx context.Context, tx pgx.Tx, username, request, by strin
 	batch := new(pgx.Batch)
 	batch.Queue(`
 		delete from agent_log where username = $1
-		and not exists (select from agent_diagnostics d where d.username = $1 and d.ends_at > $2 and d.closed_at is null)`, username, now)
+		and not exists (select from agent_diagnostics d where d.username = $1 and d.ends_at > $2 and d.closed_at is null)`, username, w.OpenedAt)
 	batch.Queue(`
 		insert into agent_diagnostics as d (username, request, opened_by, opened_at, ends_at, doctor_request, doctor_at)
 		values ($1, $2, $3, $5, $6, case when $4 then $2 end, case when $4 then $5::timestamptz end)
@@ -89,7 +89,7 @@ func OpenDiagnostics(ctx context.Context, tx pgx.Tx, username, request, by strin
 			doctor_request = case when $4 then excluded.doctor_request else d.doctor_request end,
 			doctor_at = case when $4 then excluded.doctor_at else d.doctor_at end,
 			report = case when not $4 then d.report end, report_at = case when not $4 then d.report_at end`,
-		username, request, by, doctor, now, ends)
+		username, w.Request, w.OpenedBy, doctor, w.OpenedAt, w.EndsAt)
 	return tx.SendBatch(ctx, batch).Close()
 }
 
