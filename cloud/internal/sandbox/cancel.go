@@ -5,18 +5,32 @@ import (
 	"unicode/utf8"
 )
 
+// cancelRequest is the body of POST /v1/payments/{paymentKey}/cancel.
+type cancelRequest struct {
+	CancelReason         string         `json:"cancelReason"`
+	CancelAmount         *int           `json:"cancelAmount"`
+	TaxFreeAmount        int            `json:"taxFreeAmount"`
+	RefundableAmount     *int           `json:"refundableAmount"`
+	RefundReceiveAccount *refundRequest `json:"refundReceiveAccount"`
+}
+
+// repeats reports whether the request is for the transfer that the bank has returned.
+func (in cancelRequest) repeats(r *record) bool {
+	if r.Bounced == 0 || in.RefundReceiveAccount == nil {
+		return false
+	}
+	if in.CancelAmount == nil {
+		return r.Payment.BalanceAmount == 0
+	}
+	return *in.CancelAmount == r.Bounced
+}
+
 // cancelPayment handles POST /v1/payments/{paymentKey}/cancel (docs/specification.md, Payment provider 3 and 5). A deposit is refunded by a
 // bank transfer to the account in the request: the payment is cancelled at once and virtualAccount.refundStatus
 // follows later. A refund returned by the bank, of a part too, may be requested again with another account; the provider
 // does not document this case. Until then its status remains FAILED or PARTIAL_FAILED, whatever is transferred after it.
 func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
-	var in struct {
-		CancelReason         string         `json:"cancelReason"`
-		CancelAmount         *int           `json:"cancelAmount"`
-		TaxFreeAmount        int            `json:"taxFreeAmount"`
-		RefundableAmount     *int           `json:"refundableAmount"`
-		RefundReceiveAccount *refundRequest `json:"refundReceiveAccount"`
-	}
+	var in cancelRequest
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}
@@ -27,41 +41,18 @@ func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 	if r == nil || r.foreignTo(c.keys) {
 		return nil, refuse("NOT_FOUND_PAYMENT")
 	}
+	if in.repeats(r) {
+		return s.repeatTransfer(r, in.RefundReceiveAccount, c.now)
+	}
 	p := &r.Payment
 	amount := p.BalanceAmount
 	if in.CancelAmount != nil {
 		amount = *in.CancelAmount
 	}
+	if err := r.refuseCancel(c, in, amount); err != nil {
+		return nil, err
+	}
 	waiting := p.Status == StatusWaitingForDeposit
-	if won := r.Bounced; won > 0 && in.RefundReceiveAccount != nil && (p.BalanceAmount == 0 && in.CancelAmount == nil || amount == won && in.CancelAmount != nil) {
-		if err := p.VirtualAccount.refundTo(in.RefundReceiveAccount); err != nil {
-			return nil, err
-		}
-		s.state.changed(r)
-		s.state.Ledger.Refunded += won
-		r.Bounced = 0
-		s.startRefund(r, won, c.now)
-		return p, nil
-	}
-	switch {
-	case r.Keys != c.keys:
-		return nil, refuse("INVALID_API_KEY")
-	case p.Status == StatusCanceled:
-		return nil, refuse("ALREADY_CANCELED_PAYMENT")
-	case !waiting && p.Status != StatusDone && p.Status != StatusPartialCanceled:
-		return nil, refuse("NOT_CANCELABLE_PAYMENT")
-	case in.RefundableAmount != nil && *in.RefundableAmount != p.BalanceAmount:
-		return nil, refuse("NOT_MATCHES_REFUNDABLE_AMOUNT")
-	case in.CancelAmount != nil && *in.CancelAmount <= 0:
-		return nil, refuseBecause("INVALID_REQUEST", "cancelAmount는 0보다 커야 합니다.")
-	case p.BalanceAmount == 0 || amount > p.BalanceAmount:
-		return nil, refuse("NOT_CANCELABLE_AMOUNT")
-	case waiting && amount != p.BalanceAmount:
-		return nil, refuse("NOT_ALLOWED_PARTIAL_REFUND_WAITING_DEPOSIT")
-	case r.Method == MethodMobilePhone && !sameMonth(*p.ApprovedAt, c.now):
-		return nil, refuse("EXCEED_MAX_REFUND_DUE")
-	}
-
 	needsAccount := r.Method == MethodVirtualAccount && !waiting
 	switch account := in.RefundReceiveAccount; {
 	case needsAccount && account == nil:
@@ -75,19 +66,7 @@ func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 	}
 
 	s.state.changed(r)
-	p.LastTransactionKey = new(newTransactionKey())
-	p.Status = StatusPartialCanceled
-	if amount == p.TotalAmount {
-		p.Status = StatusCanceled
-	}
-	p.BalanceAmount -= amount
-	p.SuppliedAmount = p.BalanceAmount - vat(p.BalanceAmount)
-	p.VAT = vat(p.BalanceAmount)
-	p.Cancels = append(p.Cancels, Cancel{
-		CancelAmount: amount, CancelReason: in.CancelReason, TaxFreeAmount: in.TaxFreeAmount,
-		RefundableAmount: p.BalanceAmount, CanceledAt: wireTime(c.now),
-		TransactionKey: *p.LastTransactionKey, CancelStatus: "DONE",
-	})
+	p.cancel(in, amount, c.now)
 	if !waiting {
 		s.state.Ledger.Refunded += amount
 		s.state.book(p, amount, c.now)
@@ -99,6 +78,61 @@ func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 		s.depositCallback(r, c.now)
 	}
 	return p, nil
+}
+
+// repeatTransfer sends the transfer that the bank has returned to another account.
+func (s *Sandbox) repeatTransfer(r *record, account *refundRequest, now time.Time) (any, error) {
+	if err := r.Payment.VirtualAccount.refundTo(account); err != nil {
+		return nil, err
+	}
+	s.state.changed(r)
+	won := r.Bounced
+	s.state.Ledger.Refunded += won
+	r.Bounced = 0
+	s.startRefund(r, won, now)
+	return &r.Payment, nil
+}
+
+// refuseCancel returns why the provider does not cancel an amount of the payment, or nil.
+func (r *record) refuseCancel(c *tossCall, in cancelRequest, amount int) error {
+	p := &r.Payment
+	waiting := p.Status == StatusWaitingForDeposit
+	switch {
+	case r.Keys != c.keys:
+		return refuse("INVALID_API_KEY")
+	case p.Status == StatusCanceled:
+		return refuse("ALREADY_CANCELED_PAYMENT")
+	case !waiting && p.Status != StatusDone && p.Status != StatusPartialCanceled:
+		return refuse("NOT_CANCELABLE_PAYMENT")
+	case in.RefundableAmount != nil && *in.RefundableAmount != p.BalanceAmount:
+		return refuse("NOT_MATCHES_REFUNDABLE_AMOUNT")
+	case in.CancelAmount != nil && *in.CancelAmount <= 0:
+		return refuseBecause("INVALID_REQUEST", "cancelAmount는 0보다 커야 합니다.")
+	case p.BalanceAmount == 0 || amount > p.BalanceAmount:
+		return refuse("NOT_CANCELABLE_AMOUNT")
+	case waiting && amount != p.BalanceAmount:
+		return refuse("NOT_ALLOWED_PARTIAL_REFUND_WAITING_DEPOSIT")
+	case r.Method == MethodMobilePhone && !sameMonth(*p.ApprovedAt, c.now):
+		return refuse("EXCEED_MAX_REFUND_DUE")
+	}
+	return nil
+}
+
+// cancel takes an amount off the balance.
+func (p *Payment) cancel(in cancelRequest, amount int, now time.Time) {
+	p.LastTransactionKey = new(newTransactionKey())
+	p.Status = StatusPartialCanceled
+	if amount == p.TotalAmount {
+		p.Status = StatusCanceled
+	}
+	p.BalanceAmount -= amount
+	p.SuppliedAmount = p.BalanceAmount - vat(p.BalanceAmount)
+	p.VAT = vat(p.BalanceAmount)
+	p.Cancels = append(p.Cancels, Cancel{
+		CancelAmount: amount, CancelReason: in.CancelReason, TaxFreeAmount: in.TaxFreeAmount,
+		RefundableAmount: p.BalanceAmount, CanceledAt: wireTime(now),
+		TransactionKey: *p.LastTransactionKey, CancelStatus: "DONE",
+	})
 }
 
 // refundRequest is the account to which a request refunds a deposit.
