@@ -30,8 +30,13 @@ type vitals struct {
 	last postgres.Vitals
 }
 
+// described are the metrics below.
+var described []*prometheus.Desc
+
 func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("yeolda_"+name, help, labels, nil)
+	d := prometheus.NewDesc("yeolda_"+name, help, labels, nil)
+	described = append(described, d)
+	return d
 }
 
 var (
@@ -61,9 +66,9 @@ var (
 	diskSizeDesc    = describe("disk_size_bytes", "Size of the disk of the private database.")
 	certificateDesc = describe("certificate_expiry_timestamp_seconds", "End of the certificate of the MQTT listener.")
 
-	connectionsDesc = describe("db_connections", "Connections of this replica's pool, by state.", "state")
+	connectionsDesc = describe("db_connections", "Connections of this replica's pools, by state.", "state")
 	connectionsMax  = describe("db_connections_max", "Connections that this replica's pools may open.")
-	acquiresDesc    = describe("db_acquires_total", "Connections taken from the pool.")
+	acquiresDesc    = describe("db_acquires_total", "Connections taken from the pools.")
 	waitsDesc       = describe("db_acquire_waits_total", "Connections for which a caller had to wait.")
 	waitDesc        = describe("db_acquire_wait_seconds_total", "Time spent waiting for a connection.")
 
@@ -74,71 +79,80 @@ var (
 
 // Describe implements prometheus.Collector.
 func (v *vitals) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{reservationsDesc, paymentsDesc, refundsDesc, messagesDesc, jobsDesc, oldestDesc, differencesDesc, reconciledDesc,
-		branchesDesc, onlineDesc, scrapedDesc, figureDesc, successDesc, checkDesc, checkedDesc, branchOnline, branchDoors, doorPresses, settingsDesc, writableDesc, clockDesc, diskFreeDesc, diskSizeDesc, certificateDesc, connectionsDesc, connectionsMax, acquiresDesc, waitsDesc, waitDesc, connectedDesc, sessionsDesc, brokerDesc} {
+	for _, d := range described {
 		out <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (v *vitals) Collect(out chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
-	}
-	counter := func(d *prometheus.Desc, value float64) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value)
-	}
+	v.collectReplica(out)
+	collectFigures(out, v.readFigures())
+}
+
+func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+func counter(out chan<- prometheus.Metric, d *prometheus.Desc, value float64) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value)
+}
+
+// collectReplica collects what this replica knows without the database.
+func (v *vitals) collectReplica(out chan<- prometheus.Metric) {
 	all, doors := v.service.db.Pool.Stat(), v.service.db.Doors.Stat()
-	gauge(connectionsDesc, float64(all.AcquiredConns()+doors.AcquiredConns()), "used")
-	gauge(connectionsDesc, float64(all.IdleConns()+doors.IdleConns()), "idle")
-	gauge(connectionsMax, float64(all.MaxConns()+doors.MaxConns()))
-	counter(acquiresDesc, float64(all.AcquireCount()+doors.AcquireCount()))
-	counter(waitsDesc, float64(all.EmptyAcquireCount()+doors.EmptyAcquireCount()))
-	counter(waitDesc, (all.EmptyAcquireWaitTime() + doors.EmptyAcquireWaitTime()).Seconds())
+	gauge(out, connectionsDesc, float64(all.AcquiredConns()+doors.AcquiredConns()), "used")
+	gauge(out, connectionsDesc, float64(all.IdleConns()+doors.IdleConns()), "idle")
+	gauge(out, connectionsMax, float64(all.MaxConns()+doors.MaxConns()))
+	counter(out, acquiresDesc, float64(all.AcquireCount()+doors.AcquireCount()))
+	counter(out, waitsDesc, float64(all.EmptyAcquireCount()+doors.EmptyAcquireCount()))
+	counter(out, waitDesc, (all.EmptyAcquireWaitTime() + doors.EmptyAcquireWaitTime()).Seconds())
 
-	gauge(connectedDesc, truth(v.service.link.Connected()))
+	gauge(out, connectedDesc, truth(v.service.link.Connected()))
 	stats := v.service.link.Stats()
-	gauge(sessionsDesc, float64(stats.Sessions))
+	gauge(out, sessionsDesc, float64(stats.Sessions))
 	for address, connected := range stats.Brokers {
-		gauge(brokerDesc, truth(connected), address)
+		gauge(out, brokerDesc, truth(connected), address)
 	}
 
-	gauge(writableDesc, truth(v.service.canary.ok()))
-	gauge(clockDesc, v.service.clock.Ahead().Seconds())
+	gauge(out, writableDesc, truth(v.service.canary.ok()))
+	gauge(out, clockDesc, v.service.clock.Ahead().Seconds())
 	if v.service.database != nil {
 		if free, size, err := pgserver.FreeSpace(v.service.databaseDir()); err == nil {
-			gauge(diskFreeDesc, float64(free))
-			gauge(diskSizeDesc, float64(size))
+			gauge(out, diskFreeDesc, float64(free))
+			gauge(out, diskSizeDesc, float64(size))
 		}
 	}
 	if end := v.service.certificateEnd; !end.IsZero() {
-		gauge(certificateDesc, float64(end.Unix()))
+		gauge(out, certificateDesc, float64(end.Unix()))
 	}
+}
 
-	rows := v.readFigures()
-	gauge(scrapedDesc, truth(len(rows.Failed) < len(postgres.Figures())))
+// collectFigures collects the figures of the database. A figure that could not be read has no value.
+func collectFigures(out chan<- prometheus.Metric, rows postgres.Vitals) {
+	gauge(out, scrapedDesc, truth(len(rows.Failed) < len(postgres.Figures())))
 	for _, name := range postgres.Figures() {
-		gauge(figureDesc, truth(rows.Failed[name] == nil), name)
+		gauge(out, figureDesc, truth(rows.Failed[name] == nil), name)
 	}
 	for branch, online := range rows.OnlineBranches {
-		gauge(branchOnline, truth(online), branch)
+		gauge(out, branchOnline, truth(online), branch)
 	}
 	for _, doors := range rows.DoorRequests {
-		gauge(branchDoors, float64(doors.Last15m), doors.Branch, "15m", doors.State)
-		gauge(branchDoors, float64(doors.Last6h), doors.Branch, "6h", doors.State)
+		gauge(out, branchDoors, float64(doors.Last15m), doors.Branch, "15m", doors.State)
+		gauge(out, branchDoors, float64(doors.Last6h), doors.Branch, "6h", doors.State)
 	}
 	for _, door := range rows.Doors {
-		gauge(doorPresses, float64(door.Opened), door.Branch, door.Device, "opened")
-		gauge(doorPresses, float64(door.Failed), door.Branch, door.Device, "failed")
+		gauge(out, doorPresses, float64(door.Opened), door.Branch, door.Device, "opened")
+		gauge(out, doorPresses, float64(door.Failed), door.Branch, door.Device, "failed")
 	}
 	for work, at := range rows.LastSuccess {
-		gauge(successDesc, float64(at.Unix()), work)
+		gauge(out, successDesc, float64(at.Unix()), work)
 	}
 	for _, check := range rows.DoctorChecks {
 		for _, state := range []doctor.Level{doctor.OK, doctor.Warn, doctor.Fail} {
-			gauge(checkDesc, truth(check.State == string(state)), check.Name, string(state))
+			gauge(out, checkDesc, truth(check.State == string(state)), check.Name, string(state))
 		}
-		gauge(checkedDesc, float64(check.At.Unix()), check.Name)
+		gauge(out, checkedDesc, float64(check.At.Unix()), check.Name)
 	}
 	for _, byState := range []struct {
 		desc   *prometheus.Desc
@@ -156,19 +170,19 @@ func (v *vitals) Collect(out chan<- prometheus.Metric) {
 			continue // the figure failed: no value is better than an old one
 		}
 		for _, state := range byState.states {
-			gauge(byState.desc, float64(byState.counts[state]), state)
+			gauge(out, byState.desc, float64(byState.counts[state]), state)
 		}
 	}
 	for kind, age := range rows.Oldest {
-		gauge(oldestDesc, age.Seconds(), kind)
+		gauge(out, oldestDesc, age.Seconds(), kind)
 	}
 	if rows.Failed["totals"] != nil {
 		return
 	}
-	gauge(differencesDesc, float64(rows.Differences))
-	gauge(reconciledDesc, float64(max(0, rows.LastSuccess[postgres.WorkReconciliation].Unix())))
-	gauge(branchesDesc, float64(rows.Branches))
-	gauge(onlineDesc, float64(rows.AgentsOnline))
+	gauge(out, differencesDesc, float64(rows.Differences))
+	gauge(out, reconciledDesc, float64(max(0, rows.LastSuccess[postgres.WorkReconciliation].Unix())))
+	gauge(out, branchesDesc, float64(rows.Branches))
+	gauge(out, onlineDesc, float64(rows.AgentsOnline))
 }
 
 func truth(b bool) float64 {
