@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -180,10 +181,10 @@ func (s *Service) Calendar(ctx context.Context, listing postgres.Listing) (chann
 	}
 	now := s.DB.Now()
 	span := booking.Interval{Start: booking.LastMark(now.Add(-exportPast), branch.Zone), End: booking.LastMark(now.Add(exportFuture), branch.Zone)}
-	calendar := channel.Calendar{Name: branch.NameKo + " " + itoa(listing.RoomNo), Domain: s.Domain}
+	calendar := channel.Calendar{Name: branch.NameKo + " " + strconv.Itoa(listing.RoomNo), Domain: s.Domain}
 	room, ok := branch.Room(listing.RoomNo)
 	if ok && !room.Enabled {
-		calendar.Busy = []channel.Busy{{ID: "off-" + itoa(listing.RoomNo), Start: span.Start, End: span.End, Modified: span.Start}}
+		calendar.Busy = []channel.Busy{{ID: "off-" + strconv.Itoa(listing.RoomNo), Start: span.Start, End: span.End, Modified: span.Start}}
 		return calendar, nil
 	}
 	times, err := postgres.BusyTimes(ctx, s.DB.Pool, listing.Room, span, listing.Partner, now)
@@ -191,7 +192,7 @@ func (s *Service) Calendar(ctx context.Context, listing postgres.Listing) (chann
 		return channel.Calendar{}, err
 	}
 	for _, b := range times {
-		id := itoa(int(b.ID))
+		id := strconv.Itoa(int(b.ID))
 		if b.Part { // it follows the partner's own times, too, so other times are another entry
 			id += "-" + b.Start.UTC().Format("200601021504") + "-" + b.End.UTC().Format("200601021504")
 		}

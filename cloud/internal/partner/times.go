@@ -2,13 +2,10 @@ package partner
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // mergeSlots merges adjacent slots into intervals.
 func mergeSlots(starts []time.Time) []booking.Interval {

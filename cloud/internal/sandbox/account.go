@@ -31,13 +31,13 @@ func (s *Sandbox) issueAccount(c *tossCall) (any, error) {
 	case c.keys.kind() != apiKeys:
 		return nil, refuse("INVALID_API_KEY")
 	case in.Amount < 1:
-		return nil, refuseBecause("INVALID_REQUEST", "amount는 1 이상의 정수여야 합니다.")
+		return nil, refuseRequest("amount는 1 이상의 정수여야 합니다.")
 	case !validOrderID(in.OrderID) || strings.Contains(in.OrderID, "="):
-		return nil, refuseBecause("INVALID_REQUEST", "orderId는 6자 이상 64자 이하의 영문, 숫자, '-', '_'이어야 합니다.")
+		return nil, refuseRequest("orderId는 6자 이상 64자 이하의 영문, 숫자, '-', '_'이어야 합니다.")
 	case !within(in.OrderName, 1, 100):
-		return nil, refuseBecause("INVALID_REQUEST", "orderName은 필수이며 100자 이하여야 합니다.")
+		return nil, refuseRequest("orderName은 필수이며 100자 이하여야 합니다.")
 	case !within(in.CustomerName, 1, 100):
-		return nil, refuseBecause("INVALID_REQUEST", "customerName은 필수이며 100자 이하여야 합니다.")
+		return nil, refuseRequest("customerName은 필수이며 100자 이하여야 합니다.")
 	case !knownBank:
 		return nil, refuse("INVALID_BANK")
 	case in.CustomerEmail != "" && (!strings.Contains(in.CustomerEmail, "@") || !within(in.CustomerEmail, 3, 100)):
@@ -68,10 +68,10 @@ func (s *Sandbox) issueAccount(c *tossCall) (any, error) {
 func dueTime(validHours *int, dueDate string, now time.Time) (time.Time, error) {
 	switch {
 	case validHours != nil && dueDate != "":
-		return time.Time{}, refuseBecause("INVALID_REQUEST", "validHours와 dueDate는 함께 사용할 수 없습니다.")
+		return time.Time{}, refuseRequest("validHours와 dueDate는 함께 사용할 수 없습니다.")
 	case validHours != nil:
 		if *validHours < 1 || *validHours > 720 {
-			return time.Time{}, refuseBecause("INVALID_REQUEST", "validHours는 1 이상 720 이하여야 합니다.")
+			return time.Time{}, refuseRequest("validHours는 1 이상 720 이하여야 합니다.")
 		}
 		return now.Add(time.Duration(*validHours) * time.Hour), nil
 	case dueDate == "":
@@ -79,7 +79,7 @@ func dueTime(validHours *int, dueDate string, now time.Time) (time.Time, error) 
 	}
 	due, err := time.ParseInLocation("2006-01-02T15:04:05", dueDate, kst)
 	if err != nil || !due.After(now) || due.After(now.Add(30*24*time.Hour)) {
-		return time.Time{}, refuseBecause("INVALID_REQUEST", "dueDate는 30일 이내의 미래 시각(yyyy-MM-dd'T'HH:mm:ss)이어야 합니다.")
+		return time.Time{}, refuseRequest("dueDate는 30일 이내의 미래 시각(yyyy-MM-dd'T'HH:mm:ss)이어야 합니다.")
 	}
 	return due, nil
 }

@@ -35,7 +35,7 @@ func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 		return nil, err
 	}
 	if in.CancelReason == "" || utf8.RuneCountInString(in.CancelReason) > 200 {
-		return nil, refuseBecause("INVALID_REQUEST", "cancelReason은 필수이며 200자 이하여야 합니다.")
+		return nil, refuseRequest("cancelReason은 필수이며 200자 이하여야 합니다.")
 	}
 	r := s.state.payment(c.PathValue("paymentKey"), c.now)
 	if r == nil || r.foreignTo(c.keys) {
@@ -56,9 +56,9 @@ func (s *Sandbox) cancelPayment(c *tossCall) (any, error) {
 	needsAccount := r.Method == MethodVirtualAccount && !waiting
 	switch account := in.RefundReceiveAccount; {
 	case needsAccount && account == nil:
-		return nil, refuseBecause("INVALID_REQUEST", "입금이 완료된 가상계좌 결제를 취소하려면 refundReceiveAccount가 필요합니다.")
+		return nil, refuseRequest("입금이 완료된 가상계좌 결제를 취소하려면 refundReceiveAccount가 필요합니다.")
 	case !needsAccount && account != nil:
-		return nil, refuseBecause("INVALID_REQUEST", "refundReceiveAccount는 입금이 완료된 가상계좌 결제에만 사용할 수 있습니다.")
+		return nil, refuseRequest("refundReceiveAccount는 입금이 완료된 가상계좌 결제에만 사용할 수 있습니다.")
 	case needsAccount:
 		if err := p.VirtualAccount.refundTo(account); err != nil {
 			return nil, err
@@ -107,7 +107,7 @@ func (r *record) refuseCancel(c *tossCall, in cancelRequest, amount int) error {
 	case in.RefundableAmount != nil && *in.RefundableAmount != p.BalanceAmount:
 		return refuse("NOT_MATCHES_REFUNDABLE_AMOUNT")
 	case in.CancelAmount != nil && *in.CancelAmount <= 0:
-		return refuseBecause("INVALID_REQUEST", "cancelAmount는 0보다 커야 합니다.")
+		return refuseRequest("cancelAmount는 0보다 커야 합니다.")
 	case p.BalanceAmount == 0 || amount > p.BalanceAmount:
 		return refuse("NOT_CANCELABLE_AMOUNT")
 	case waiting && amount != p.BalanceAmount:

@@ -81,15 +81,15 @@ func (s *Sandbox) issueReceipt(c *tossCall) (any, error) {
 	personal := in.Type == "소득공제"
 	switch {
 	case in.Amount < 1:
-		return nil, refuseBecause("INVALID_REQUEST", "amount는 1 이상의 정수여야 합니다.")
+		return nil, refuseRequest("amount는 1 이상의 정수여야 합니다.")
 	case !validOrderID(in.OrderID):
-		return nil, refuseBecause("INVALID_REQUEST", "orderId는 6자 이상 64자 이하의 영문, 숫자, '-', '_', '='이어야 합니다.")
+		return nil, refuseRequest("orderId는 6자 이상 64자 이하의 영문, 숫자, '-', '_', '='이어야 합니다.")
 	case !within(in.OrderName, 1, 100):
-		return nil, refuseBecause("INVALID_REQUEST", "orderName은 필수이며 100자 이하여야 합니다.")
+		return nil, refuseRequest("orderName은 필수이며 100자 이하여야 합니다.")
 	case !personal && in.Type != "지출증빙":
-		return nil, refuseBecause("INVALID_REQUEST", "type은 소득공제, 지출증빙 중 하나여야 합니다.")
+		return nil, refuseRequest("type은 소득공제, 지출증빙 중 하나여야 합니다.")
 	case strings.Trim(in.Number, "0123456789") != "", personal && (len(in.Number) < 10 || !strings.HasPrefix(in.Number, "01")), !personal && len(in.Number) != 10:
-		return nil, refuseBecause("INVALID_REQUEST", "현금영수증 발급 번호(customerIdentityNumber)가 올바르지 않습니다.")
+		return nil, refuseRequest("현금영수증 발급 번호(customerIdentityNumber)가 올바르지 않습니다.")
 	}
 	return s.note(c.keys, CashReceipt{
 		ReceiptKey: randomHex(16), OrderID: in.OrderID, OrderName: in.OrderName, Type: in.Type, BusinessNumber: "1234567891",
@@ -113,7 +113,7 @@ func (s *Sandbox) cancelReceipt(c *tossCall) (any, error) {
 		}
 		r.advance(c.now)
 		if r.Receipt.TransactionType == "CANCEL" {
-			return nil, refuseBecause("INVALID_REQUEST", "이미 취소된 현금영수증입니다.")
+			return nil, refuseRequest("이미 취소된 현금영수증입니다.")
 		}
 		issued = &r.Receipt
 	}
@@ -121,9 +121,9 @@ func (s *Sandbox) cancelReceipt(c *tossCall) (any, error) {
 	case issued == nil:
 		return nil, refuse("NOT_FOUND")
 	case issued.IssueStatus == "FAILED":
-		return nil, refuseBecause("INVALID_REQUEST", "발급되지 않은 현금영수증입니다.")
+		return nil, refuseRequest("발급되지 않은 현금영수증입니다.")
 	case in.Amount != nil && *in.Amount != issued.Amount:
-		return nil, refuseBecause("INVALID_REQUEST", "현금영수증은 전액만 취소할 수 있습니다.")
+		return nil, refuseRequest("현금영수증은 전액만 취소할 수 있습니다.")
 	}
 	canceled := *issued
 	canceled.TransactionType, canceled.Failure = "CANCEL", nil
@@ -136,14 +136,14 @@ func (s *Sandbox) listReceipts(c *tossCall) (any, error) {
 	q := c.URL.Query()
 	date := q.Get("requestDate")
 	if _, err := time.ParseInLocation(time.DateOnly, date, kst); err != nil {
-		return nil, refuseBecause("INVALID_REQUEST", "requestDate는 yyyy-MM-dd 형식이어야 합니다.")
+		return nil, refuseRequest("requestDate는 yyyy-MM-dd 형식이어야 합니다.")
 	}
 	cursor, limit := 0, 100
 	for name, into := range map[string]*int{"cursor": &cursor, "limit": &limit} {
 		if text := q.Get(name); text != "" {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 1 {
-				return nil, refuseBecause("INVALID_REQUEST", "cursor와 limit은 1 이상이어야 합니다.")
+				return nil, refuseRequest("cursor와 limit은 1 이상이어야 합니다.")
 			}
 			*into = n
 		}

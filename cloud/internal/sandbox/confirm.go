@@ -17,11 +17,11 @@ func (s *Sandbox) confirm(c *tossCall) (any, error) {
 	}
 	switch {
 	case in.PaymentKey == "" || utf8.RuneCountInString(in.PaymentKey) > 200:
-		return nil, refuseBecause("INVALID_REQUEST", "paymentKey는 필수이며 200자 이하여야 합니다.")
+		return nil, refuseRequest("paymentKey는 필수이며 200자 이하여야 합니다.")
 	case !validOrderID(in.OrderID):
-		return nil, refuseBecause("INVALID_REQUEST", "orderId는 6자 이상 64자 이하의 영문, 숫자, '-', '_', '='이어야 합니다.")
+		return nil, refuseRequest("orderId는 6자 이상 64자 이하의 영문, 숫자, '-', '_', '='이어야 합니다.")
 	case in.Amount == nil || *in.Amount <= 0:
-		return nil, refuseBecause("INVALID_REQUEST", "amount는 0보다 큰 숫자여야 합니다.")
+		return nil, refuseRequest("amount는 0보다 큰 숫자여야 합니다.")
 	}
 
 	r := s.state.payment(in.PaymentKey, c.now)
@@ -35,7 +35,7 @@ func (s *Sandbox) confirm(c *tossCall) (any, error) {
 	case r.Payment.Status != StatusInProgress, r.Payment.OrderID != in.OrderID:
 		return nil, refuse("NOT_FOUND_PAYMENT_SESSION")
 	case r.Payment.TotalAmount != *in.Amount:
-		return nil, refuseBecause("INVALID_REQUEST", "결제 요청 금액과 승인 금액이 일치하지 않습니다.")
+		return nil, refuseRequest("결제 요청 금액과 승인 금액이 일치하지 않습니다.")
 	case slices.ContainsFunc(s.state.byOrder[in.OrderID], (*record).processed):
 		return nil, refuse("DUPLICATED_ORDER_ID")
 	case *in.Amount < minimumAmount(r.Method):

@@ -34,13 +34,13 @@ func (s *Sandbox) listTransactions(c *tossCall) (any, error) {
 	from, okFrom := parseKoreanTime(q.Get("startDate"), false)
 	to, okTo := parseKoreanTime(q.Get("endDate"), true)
 	if !okFrom || !okTo || to.Before(from) {
-		return nil, refuseBecause("INVALID_REQUEST", "startDate와 endDate는 yyyy-MM-dd'T'HH:mm:ss 형식이어야 합니다.")
+		return nil, refuseRequest("startDate와 endDate는 yyyy-MM-dd'T'HH:mm:ss 형식이어야 합니다.")
 	}
 	limit := 100
 	if text := q.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 10_000 {
-			return nil, refuseBecause("INVALID_REQUEST", "limit은 1 이상 10000 이하여야 합니다.")
+			return nil, refuseRequest("limit은 1 이상 10000 이하여야 합니다.")
 		}
 		limit = n
 	}
@@ -53,7 +53,7 @@ func (s *Sandbox) listTransactions(c *tossCall) (any, error) {
 	if after := q.Get("startingAfter"); after != "" {
 		i := slices.IndexFunc(found, func(t Transaction) bool { return t.TransactionKey == after })
 		if i < 0 {
-			return nil, refuseBecause("INVALID_REQUEST", "startingAfter에 해당하는 거래가 없습니다.")
+			return nil, refuseRequest("startingAfter에 해당하는 거래가 없습니다.")
 		}
 		found = found[i+1:]
 	}

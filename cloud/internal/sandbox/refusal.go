@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"net/http"
 )
 
@@ -22,10 +21,10 @@ func refuse(code string) *Refusal {
 	return &Refusal{Status: http.StatusBadRequest, Code: code, Message: "알 수 없는 에러가 발생했습니다."}
 }
 
-// refuseBecause is refuse with a custom message, for codes that cover several errors.
-func refuseBecause(code, message string) *Refusal {
-	r := refuse(code)
-	r.Message = cmp.Or(message, r.Message)
+// refuseRequest returns the refusal of an invalid request with its reason.
+func refuseRequest(reason string) *Refusal {
+	r := refuse("INVALID_REQUEST")
+	r.Message = reason
 	return r
 }
 

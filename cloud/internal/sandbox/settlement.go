@@ -85,20 +85,20 @@ func (s *Sandbox) listSettlements(c *tossCall) (any, error) {
 	from, errFrom := time.ParseInLocation(time.DateOnly, q.Get("startDate"), kst)
 	to, errTo := time.ParseInLocation(time.DateOnly, q.Get("endDate"), kst)
 	if errFrom != nil || errTo != nil || to.Before(from) {
-		return nil, refuseBecause("INVALID_REQUEST", "startDate와 endDate는 yyyy-MM-dd 형식이어야 합니다.")
+		return nil, refuseRequest("startDate와 endDate는 yyyy-MM-dd 형식이어야 합니다.")
 	}
 	page, size := 1, 100
 	for name, into := range map[string]*int{"page": &page, "size": &size} {
 		if text := q.Get(name); text != "" {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 1 {
-				return nil, refuseBecause("INVALID_REQUEST", "page와 size는 1 이상이어야 합니다.")
+				return nil, refuseRequest("page와 size는 1 이상이어야 합니다.")
 			}
 			*into = n
 		}
 	}
 	if size > maxSettlements {
-		return nil, refuseBecause("INVALID_REQUEST", "size는 5000 이하여야 합니다.")
+		return nil, refuseRequest("size는 5000 이하여야 합니다.")
 	}
 	found := []Settlement{}
 	held := map[string]int{} // by payment

@@ -30,7 +30,7 @@ func hourOf(t time.Time) time.Time {
 }
 
 // lookAt reads the given number of hours of a branch from a replica; V1 always shows four.
-func (c *client) lookAt(ctx context.Context, at int, branch string, from time.Time, hours int, v1 bool) (reply, bool) {
+func (c *client) lookAt(ctx context.Context, at int, branch string, from time.Time, hours int, v1 bool) {
 	path := fmt.Sprintf("/v2/branches/%s/reservations?date=%s&baseHour=%d&hours=%d", branch, from.Format(time.DateOnly), from.Hour(), hours)
 	if v1 {
 		path = fmt.Sprintf("/reservations?branch=%s&base_date=%s&base_hour=%d", branch, from.Format("20060102"), from.Hour())
@@ -39,7 +39,7 @@ func (c *client) lookAt(ctx context.Context, at int, branch string, from time.Ti
 	r := c.ask(ctx, at, http.MethodGet, path, nil)
 	var shown slots
 	if !r.into(&shown) {
-		return r, false
+		return
 	}
 	if shown.Unavailable != nil {
 		shown = *shown.Unavailable
@@ -47,7 +47,6 @@ func (c *client) lookAt(ctx context.Context, at int, branch string, from time.Ti
 	l := record.Lookup{Branch: branch, From: from, Until: from.Add(time.Duration(hours) * time.Hour), Call: r.call, Return: r.ret, Replica: at, V1: v1,
 		Busy: byRoom(from.Location(), shown.Booking, shown.Paid), Margins: byRoom(from.Location(), shown.BookingMargin, shown.PaidMargin)}
 	c.note(func(rec *record.Record) { rec.Lookups = append(rec.Lookups, l) })
-	return r, true
 }
 
 // byRoom parses slots of the form {room}-{YYYYMMDDHHmm}.

@@ -17,7 +17,7 @@ interface Row {
 }
 
 /** Reads lines of number, machine, grade and the prices of 10, 30 and 60 minutes, as cells of a sheet or separated by commas. */
-export function parseRooms(text: string): { rows: Row[]; wrong: string[] } {
+function parseRooms(text: string): { rows: Row[]; wrong: string[] } {
   const rows: Row[] = [];
   const wrong: string[] = [];
   for (const line of text.split("\n").filter((l) => l.trim())) {

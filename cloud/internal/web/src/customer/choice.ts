@@ -57,13 +57,13 @@ export function stands(d: Day, choice: Choice): boolean {
 
 export const end = (c: Choice): Minute => c.start + c.minutes;
 
-export function choicePrice(d: Day, c: Choice): number {
+function choicePrice(d: Day, c: Choice): number {
   const lines = priceLines(d.slots().room(c.room)!, c.start, c.minutes) ?? [];
   return lines.reduce((sum, line) => sum + line.won, 0);
 }
 
 /** The address of the summary of a choice. */
-export function summaryAddress(branch: string, date: Minute, c: Choice): string {
+function summaryAddress(branch: string, date: Minute, c: Choice): string {
   const time = (m: Minute) => clockOf(m).replace(":", "");
   return `/b/${branch}/${dateOf(date)}/${c.room}/${time(c.start)}-${time(end(c))}`;
 }

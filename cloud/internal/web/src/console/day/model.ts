@@ -63,7 +63,7 @@ export interface Day {
   breaks: Span[];
 }
 
-export const kindOf = (w: Wire): Kind => {
+const kindOf = (w: Wire): Kind => {
   switch (w.state) {
     case "HOLD":
       return w.source === "PARTNER" ? "withheld" : "hold";
