@@ -37,7 +37,7 @@ func agentSettings(t *testing.T, s *world.Stack, p *page) {
 	}
 	report(protocol.SettingsStatus{})
 	p.see("연결됨")
-	p.wait("no warning that moves the page", `!document.body.innerText.includes("손님이 문을 열 수 없어요")`)
+	p.wait("no warning that moves the page", `!document.body.innerText.includes("고객이 문을 열 수 없어요")`)
 
 	write := func(text string) {
 		t.Helper()
@@ -96,7 +96,7 @@ func agentSettings(t *testing.T, s *world.Stack, p *page) {
 // replacePi enrols a Pi in the console that replaces the one of jamsil, whose settings it gets.
 func replacePi(t *testing.T, s *world.Stack, p *page) {
 	p.open("/console/jamsil/devices")
-	p.see("손님이 문을 열 수 없어요") // the old one is away
+	p.see("고객이 문을 열 수 없어요") // the old one is away
 	p.press("새 장치 등록")
 	p.choose("교체할 장치", "agent-jamsil")
 	p.see("새 장치가 agent-jamsil의 설정을 그대로 받아요")

@@ -76,6 +76,6 @@ func TestConsoleWarnsOfADisconnectedBranch(t *testing.T) {
 	p := console(t, s, "hq", "hq-demo")
 	for _, name := range []string{"day", "climate", "settings", "audit"} {
 		p.open("/console/jamsil/" + name)
-		p.wait("the warning on "+name, `document.querySelector(".devicebar")?.innerText.includes("손님이 문을 열 수 없어요")`)
+		p.wait("the warning on "+name, `document.querySelector(".devicebar")?.innerText.includes("고객이 문을 열 수 없어요")`)
 	}
 }

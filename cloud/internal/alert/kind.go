@@ -57,7 +57,7 @@ var kinds = []struct {
 	{ServiceCheck, "서비스 점검에서 문제를 찾았어요 (%s)"},
 	{ReconcileLate, "결제사와의 대사가 늦어지고 있어요"},
 	{WebhookDisabled, "웹훅으로 하루 동안 이벤트를 보내지 못해 중지했어요 (%s)"},
-	{NoArrival, "%s의 손님이 아직 도착하지 않았어요"},
+	{NoArrival, "%s의 고객이 아직 도착하지 않았어요"},
 }
 
 // Valid reports whether k is one of the kinds.

@@ -23,7 +23,7 @@ func (s *Service) CorrectMobile(ctx context.Context, id booking.ReservationID, m
 		if !ok {
 			return ErrNotCorrectable
 		}
-		return c.correctContact(ContactCorrection{Mobile: &mobile, Reason: "예약한 손님이 고침"}, account.Principal{}.Actor())
+		return c.correctContact(ContactCorrection{Mobile: &mobile, Reason: "예약한 고객이 고침"}, account.Principal{}.Actor())
 	})
 }
 

@@ -507,7 +507,7 @@ test("the photo of a cleaner survives a new reservation, and one that no browser
     equal(main.textContent.includes("사진을 골랐어요"), true);
     nextArrival = new Date(Date.now() + 7_200_000).toISOString();
     returnToTab();
-    await until("the next arrival", () => main.textContent.includes("다음 손님"));
+    await until("the next arrival", () => main.textContent.includes("다음 고객"));
     equal(main.textContent.includes("사진을 골랐어요"), true, "after a new reservation, the photo is chosen:");
     named("2번 룸 청소 완료").click();
     await until("the refusal", () => main.querySelector(".problem")?.textContent);

@@ -148,7 +148,7 @@ export const en: Texts = {
   closureDayHint: "The year is ignored.",
   closuresPreview: "Show conflicts",
   closuresDo: "Close them",
-  closuresDone: "Branches closed then: {n}.",
+  closuresDone: "Branches with the new closure: {n}.",
   closuresRest: "Branches that remain: {n}. Only those are still chosen.",
   closuresLeft: "Branches that could not be reopened: {n}. Their closures remain.",
   closuresConflicts: "Reservations in the way",
