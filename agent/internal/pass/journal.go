@@ -113,6 +113,19 @@ type refusal struct {
 	Locked time.Time `json:"locked,omitzero"`
 }
 
+// makeMaps makes the maps that a snapshot without entries leaves out.
+func (s *snapshot) makeMaps() {
+	if s.Codes == nil {
+		s.Codes = make(map[string]*usedCodes)
+	}
+	if s.Wrong == nil {
+		s.Wrong = make(map[string]int)
+	}
+	if s.Locked == nil {
+		s.Locked = make(map[string]time.Time)
+	}
+}
+
 // newJournal reads the journal of the machine, which is now one of branch. Attempts whose result is missing get the outcome unknown.
 func newJournal(disk Disk, branch string) (*journal, error) {
 	j := &journal{disk: disk, codesOf: make(map[string]uint64)}
@@ -124,15 +137,7 @@ func newJournal(disk Disk, branch string) (*journal, error) {
 		j.state = snapshot{Journal: protocol.NewNonce(), Next: 1}
 		j.unproven = err == nil || !errors.Is(err, fs.ErrNotExist)
 	}
-	if j.state.Codes == nil {
-		j.state.Codes = make(map[string]*usedCodes)
-	}
-	if j.state.Wrong == nil {
-		j.state.Wrong = make(map[string]int)
-	}
-	if j.state.Locked == nil {
-		j.state.Locked = make(map[string]time.Time)
-	}
+	j.state.makeMaps()
 	for device, used := range j.state.Codes {
 		j.codesOf[device] = used.Highest
 	}
@@ -173,15 +178,7 @@ func (j *journal) apply(l line) {
 	switch {
 	case l.Snapshot != nil:
 		j.state = *l.Snapshot
-		if j.state.Codes == nil {
-			j.state.Codes = make(map[string]*usedCodes)
-		}
-		if j.state.Wrong == nil {
-			j.state.Wrong = make(map[string]int)
-		}
-		if j.state.Locked == nil {
-			j.state.Locked = make(map[string]time.Time)
-		}
+		j.state.makeMaps()
 	case l.Begin != nil:
 		j.state.Next = l.Begin.Entry + 1
 		j.open = append(j.open, opening{attempt: *l.Begin})
