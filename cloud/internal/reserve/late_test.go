@@ -135,6 +135,8 @@ func TestAccountForAFailedCardRefund(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	b, order, _ := s.order(t, sandbox.MethodCard)
+	replica := s.Replica(t)
+	s.compared(t, replica) // a comparison would take the fault of the look-up
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultDropAfterCommit})
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetGet, Kind: sandbox.FaultError})
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "EXCEED_MAX_REFUND_DUE"})
@@ -143,7 +145,6 @@ func TestAccountForAFailedCardRefund(t *testing.T) {
 	if reply, err := b.Do(s.ctx, http.MethodDelete, "/reservation", nil); err != nil || reply.OK() != nil { // the guest leaves
 		t.Fatal(err, reply.OK())
 	}
-	replica := s.Replica(t)
 	s.eventually(t, "the refund is declined", func() bool {
 		_ = replica.Settle(s.ctx, booking.ReservationID(id)) // the outcome is in the database
 		return s.count(t, `select count(*) from refund where reservation_id = $1 and state = 'FAILED'`, id) == 1

@@ -12,6 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -202,6 +203,20 @@ func (s *shop) count(t *testing.T, sql string, args ...any) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// compared makes a full and a light comparison with the provider's books and waits until none is in progress, so that none of the service
+// itself becomes due during the test.
+func (s *shop) compared(t *testing.T, replica *reserve.Service) {
+	t.Helper()
+	for range 2 {
+		if _, err := replica.ReconcileDue(s.ctx, 24*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.eventually(t, "no comparison is in progress", func() bool {
+		return s.count(t, `select count(*) from reconciliation_run where completed_at is null and $1`, true) == 0
+	})
 }
 
 // guestAccount is the account to which a deposit is refunded; refundAccount is its form in a request.
