@@ -5,14 +5,14 @@ import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
-import { computed, type Readable, signal } from "../core/signal";
+import { computed, type Readable } from "../core/signal";
 import { branchTitle } from "./alerts";
-import { bankChoices } from "./banks";
 import { link } from "./link";
 import { gather, watchAll } from "./live";
 import { openResolve, openRetry } from "./money";
-import { attempt, button, chip, dialog, fetched, field, heading, input, select, table, toast } from "./parts";
+import { attempt, button, chip, dialog, fetched, heading, table, toast } from "./parts";
 import { openApproval, openDecline, openOutside, openReceiptOutside } from "./refund";
+import { refundAccount } from "./refund-account";
 import { isHQ, mayRefund } from "./session";
 import { ago, t, won } from "./text";
 
@@ -136,18 +136,11 @@ function check(reservation: string, refresh: () => void): Child {
 /** Refunds a payment without a reservation. */
 function openOrphan(difference: string, refresh: () => void): void {
   dialog(t("deskOrphan"), (close) => {
-    const [bank, account, holder] = [signal(""), signal(""), signal("")];
-    const banks = bankChoices();
+    const account = refundAccount("chooseBank");
     const { run, view } = attempt();
     const submit = () =>
       run(async () => {
-        const to = bank.peek()
-          ? {
-              refundBankCode: bank.peek(),
-              refundAccount: account.peek().replace(/\D/g, ""),
-              refundHolder: holder.peek().trim(),
-            }
-          : {};
+        const to = account.bank.peek() ? account.body() : {};
         await api.post(`/v2/admin/differences/${difference}/refund`, to);
         toast(t("refundStarted"));
         refresh();
@@ -155,16 +148,7 @@ function openOrphan(difference: string, refresh: () => void): void {
       });
     return [
       h("p", null, t("deskOrphanText")),
-      h(
-        "div",
-        { class: "form" },
-        field(
-          t("refundBank"),
-          select(bank, () => [{ value: "", text: t("chooseBank") }, ...banks()]),
-        ),
-        field(t("refundNumber"), input(account, { inputmode: "numeric", maxlength: 20 })),
-        field(t("refundHolder"), input(holder, { maxlength: 60 })),
-      ),
+      h("div", { class: "form" }, account.fields()),
       view(),
       h(
         "div",

@@ -6,7 +6,6 @@ import { type Child, h, match } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
-import { bankChoices } from "./banks";
 import { fileLink } from "./confirm";
 import { who } from "./day/history";
 import { wall } from "./doors";
@@ -14,8 +13,9 @@ import { keptAttempt } from "./draft";
 import { link } from "./link";
 import { gather, watch } from "./live";
 import { pages } from "./pages";
-import { attempt, button, chip, dialog, fetched, field, heading, input, section, select, table, toast } from "./parts";
+import { attempt, button, chip, dialog, fetched, field, heading, input, section, table, toast } from "./parts";
 import { openApproval, openOutside } from "./refund";
+import { refundAccount } from "./refund-account";
 import { type Branch, isHQ, mayRefund } from "./session";
 import { dateText, methodText, type TextKey, t, timesText, won } from "./text";
 
@@ -188,36 +188,22 @@ const foreign = (r: Refund): string | null => (r.errorCode === "APPROVAL_REQUIRE
 /** Sends a failed refund again, to the same account or another. */
 export function openRetry(refund: Pick<Refund, "reservationId" | "amount">, refresh: () => void): void {
   dialog(t("refundRetry"), (close) => {
-    const [bank, number, holder] = [signal(""), signal(""), signal("")];
-    const banks = bankChoices();
+    const account = refundAccount("sameAccount");
     const { run, view } = attempt();
     const submit = () =>
       run(async () => {
         // A number without its bank is refused: without an account, the money would go to the same one again.
-        const account = [bank, number, holder].some((part) => part.peek().trim())
-          ? {
-              refundReceiveAccountBank: bank.peek(),
-              refundReceiveAccountNumber: number.peek().replace(/\D/g, ""),
-              refundReceiveAccountHolderName: holder.peek().trim(),
-            }
+        const to = [account.bank, account.number, account.holder].some((part) => part.peek().trim())
+          ? account.receiveBody()
           : {};
-        await api.post(`/v2/admin/reservations/${refund.reservationId}/refund`, account);
+        await api.post(`/v2/admin/reservations/${refund.reservationId}/refund`, to);
         toast(t("refundStarted"));
         refresh();
         close();
       });
     return [
       h("p", null, t("refundRetryText", { amount: won(refund.amount) })),
-      h(
-        "div",
-        { class: "form" },
-        field(
-          t("refundBank"),
-          select(bank, () => [{ value: "", text: t("sameAccount") }, ...banks()]),
-        ),
-        field(t("refundNumber"), input(number, { inputmode: "numeric", maxlength: 20 })),
-        field(t("refundHolder"), input(holder, { maxlength: 60 })),
-      ),
+      h("div", { class: "form" }, account.fields()),
       view(),
       h(
         "div",

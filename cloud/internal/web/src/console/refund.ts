@@ -5,10 +5,10 @@ import { api } from "../core/api";
 import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { signal } from "../core/signal";
-import { bankChoices } from "./banks";
 import { keptAttempt } from "./draft";
 import { wholeIn } from "./numbers";
-import { attempt, button, dialog, field, input, select, toast } from "./parts";
+import { attempt, button, dialog, field, input, toast } from "./parts";
+import { refundAccount } from "./refund-account";
 import { t, won } from "./text";
 
 /** One key per draft: pressing twice, or again after a lost answer, makes one refund. */
@@ -32,23 +32,15 @@ function footer(close: () => void, text: string, submit: () => void, ready: () =
 export function openPartRefund(reservation: string, method: string | null, refresh: () => void): void {
   dialog(t("partRefund"), (close) => {
     const key = signal(newKey());
-    const [amount, reason, bank, account, holder] = [signal(""), signal(""), signal(""), signal(""), signal("")];
-    const deposit = method === "가상계좌";
-    const banks = deposit ? bankChoices() : () => [];
+    const [amount, reason] = [signal(""), signal("")];
+    const account = method === "가상계좌" ? refundAccount("chooseBank") : null;
     const { run, view } = keptAttempt(`refund-${reservation}`, { amount, reason, key });
     const submit = () =>
       run(async () => {
-        const to = deposit
-          ? {
-              refundBankCode: bank.peek(),
-              refundAccount: account.peek().replace(/\D/g, ""),
-              refundHolder: holder.peek().trim(),
-            }
-          : {};
         await refund(
           reservation,
           key.peek(),
-          { amount: wholeIn(t("refundWon"), amount.peek()), reason: reason.peek().trim(), ...to },
+          { amount: wholeIn(t("refundWon"), amount.peek()), reason: reason.peek().trim(), ...account?.body() },
           t("refundStarted"),
         );
         refresh();
@@ -61,16 +53,7 @@ export function openPartRefund(reservation: string, method: string | null, refre
         { class: "form" },
         field(t("refundWon"), input(amount, { inputmode: "numeric", maxlength: 10, autofocus: true })),
         field(t("refundReason"), input(reason, { maxlength: 200 })),
-        deposit
-          ? [
-              field(
-                t("refundBank"),
-                select(bank, () => [{ value: "", text: t("chooseBank") }, ...banks()]),
-              ),
-              field(t("refundNumber"), input(account, { inputmode: "numeric", maxlength: 20 })),
-              field(t("refundHolder"), input(holder, { maxlength: 60 })),
-            ]
-          : null,
+        account?.fields() ?? null,
       ),
       view(),
       footer(
@@ -80,7 +63,7 @@ export function openPartRefund(reservation: string, method: string | null, refre
         () =>
           amount().trim() !== "" &&
           reason().trim() !== "" &&
-          (!deposit || (bank() !== "" && account() !== "" && holder().trim() !== "")),
+          (!account || (account.bank() !== "" && account.number() !== "" && account.holder().trim() !== "")),
       ),
     ];
   });

@@ -1,11 +1,11 @@
 // Cancelling a reservation: releases a hold, closes a virtual account or refunds a payment.
 
 import { api } from "../../core/api";
-import { h, when } from "../../core/dom";
+import { h } from "../../core/dom";
 import { signal } from "../../core/signal";
-import { bankChoices } from "../banks";
 import { keptAttempt } from "../draft";
-import { button, dialog, field, input, select, toast } from "../parts";
+import { button, dialog, field, select, toast } from "../parts";
+import { refundAccount } from "../refund-account";
 import { t, won } from "../text";
 import type { Record } from "./record";
 
@@ -15,26 +15,19 @@ export function openCancel(data: Record, refresh: () => void): void {
   const returned = data.balance + data.extensionsBalance;
   const refunds = data.state === "DONE" && returned > 0;
   dialog(t(refunds ? "refundTitle" : "cancelTitle"), (close) => {
-    const [bank, number, holder] = [signal(""), signal(""), signal("")];
-    const banks = data.needsRefundAccount ? bankChoices() : () => [];
+    const account = data.needsRefundAccount ? refundAccount("choose") : null;
     const reason = signal("");
     const { run, view } = keptAttempt(`cancel-${data.id}`, { reason });
     const ready = () =>
-      !data.needsRefundAccount || (bank() !== "" && /^[\d -]{1,20}$/.test(number().trim()) && holder().trim() !== "");
+      !account ||
+      (account.bank() !== "" && /^[\d -]{1,20}$/.test(account.number().trim()) && account.holder().trim() !== "");
     const submit = () =>
       run(async () => {
-        const account = data.needsRefundAccount
-          ? {
-              refundReceiveAccountBank: bank.peek(),
-              refundReceiveAccountNumber: number.peek().replace(/\D/g, ""),
-              refundReceiveAccountHolderName: holder.peek().trim(),
-            }
-          : {};
         const why = reason.peek() ? { reason: reason.peek() } : {};
         await api.delete(
           `/admin/reservation/${data.id}`,
           { bookingStatus: data.bookingStatus },
-          { ...account, ...why },
+          { ...account?.receiveBody(), ...why },
         );
         toast(t(refunds ? "refundStarted" : "canceled"));
         refresh();
@@ -48,20 +41,7 @@ export function openCancel(data: Record, refresh: () => void): void {
           ? t("refundText", { name: data.name ?? "", amount: won(returned) })
           : t(data.state === "CONFIRMING" ? "cancelUnclearText" : "cancelText", { name: data.name ?? "–" }),
       ),
-      when(
-        () => data.needsRefundAccount,
-        () =>
-          h(
-            "div",
-            { class: "form" },
-            field(
-              t("refundBank"),
-              select(bank, () => [{ value: "", text: t("choose") }, ...banks()]),
-            ),
-            field(t("refundNumber"), input(number, { inputmode: "numeric", maxlength: 20 })),
-            field(t("refundHolder"), input(holder, { maxlength: 60 })),
-          ),
-      ),
+      account ? h("div", { class: "form" }, account.fields()) : null,
       field(
         t("reasonOptional"),
         select(reason, () => [
