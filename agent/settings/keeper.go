@@ -105,7 +105,7 @@ func Open(config Config) *Keeper {
 	k := &Keeper{config: config, settle: config.TrialTimeout / settleShare, began: time.Now()}
 	var fileErr error
 	if k.file, fileErr = config.File(); fileErr != nil {
-		config.Log.Warn("settings file of the machine", "error", fileErr)
+		config.Log.Warn("settings file of the machine was not read", "error", fileErr)
 	}
 	if config.Disk != nil {
 		if err := read(config.Disk, &k.state); err != nil {

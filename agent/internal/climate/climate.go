@@ -91,7 +91,7 @@ func (c *Climate) Command(m protocol.ClimateCommand, answer func(protocol.Climat
 			} else {
 				result.Outcome = protocol.ClimateSent
 			}
-			c.log.Info("air conditioner", "request", m.RequestID, "id", m.AirConditionerID, "outcome", result.Outcome, "detail", result.Detail)
+			c.log.Info("command to an air conditioner ended", "request", m.RequestID, "id", m.AirConditionerID, "outcome", result.Outcome, "detail", result.Detail)
 			return result
 		})
 	})

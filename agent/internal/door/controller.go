@@ -306,7 +306,7 @@ func (c *Controller) hasAll(doors []string) bool {
 
 // recordResult stores a result for repeated asks and sends it.
 func (c *Controller) recordResult(r *request, result protocol.Result) {
-	c.config.Logger.Info("door", "request", result.RequestID, "device", result.Device, "outcome", result.Outcome, "detail", result.Detail)
+	c.config.Logger.Info("door request ended", "request", result.RequestID, "device", result.Device, "outcome", result.Outcome, "detail", result.Detail)
 	c.mu.Lock()
 	r.results = append(r.results, result)
 	c.mu.Unlock()

@@ -195,7 +195,7 @@ func (s *Service) abandon(ctx context.Context, t *attempt) {
 		s.Log.Error("access: request not ended", "request", t.row.ID, "error", err) // the sweep ends it
 	}
 	if state != "" {
-		s.Log.Warn("access: no report", "branch", t.row.Branch, "request", t.row.ID, "state", state)
+		s.Log.Warn("access: the agent has sent no report", "branch", t.row.Branch, "request", t.row.ID, "state", state)
 		s.end(t.row.ID, state)
 		return
 	}

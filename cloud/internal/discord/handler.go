@@ -96,7 +96,7 @@ func (h *Handler) complete(ctx context.Context, i interaction) choices {
 	defer stop()
 	branches, err := h.Backend.Branches(ctx)
 	if err != nil {
-		h.Log.WarnContext(ctx, "discord: branches for completion", "error", err)
+		h.Log.WarnContext(ctx, "discord: branches for the completion were not read", "error", err)
 		return list
 	}
 	typed := strings.ToLower(i.text(optionBranch))
@@ -119,7 +119,7 @@ func (h *Handler) command(i interaction, now time.Time) response {
 	if !h.first(i.ID, now) {
 		return response{channelMessage, say("이미 처리한 요청입니다.")}
 	}
-	h.Log.Info("discord: command", "user", i.userID(), "command", i.Data.Name, "branch", branch)
+	h.Log.Info("discord: command received", "user", i.userID(), "command", i.Data.Name, "branch", branch)
 
 	// The command outlives the request, so a door that opens after 2 s is still reported.
 	ctx, stop := context.WithTimeout(context.Background(), runTime)
@@ -143,7 +143,7 @@ func (h *Handler) command(i interaction, now time.Time) response {
 		ctx, stop := context.WithTimeout(context.Background(), runTime)
 		defer stop()
 		if err := h.Client.EditOriginal(ctx, i.ApplicationID, i.Token, text); err != nil {
-			h.Log.Warn("discord: late answer", "command", i.Data.Name, "error", err)
+			h.Log.Warn("discord: late answer was not sent", "command", i.Data.Name, "error", err)
 		}
 	})
 	return response{deferredMessage, message{Flags: ephemeral, AllowedMentions: mentions{Parse: []string{}}}}

@@ -34,7 +34,7 @@ func (s *Service) keepPartitions(ctx context.Context) error {
 		var added, dropped []string
 		added, dropped, err = s.DB.KeepPartitions(ctx, now)
 		if len(added)+len(dropped) > 0 {
-			s.Log.InfoContext(ctx, "partitions of growing tables", "added", added, "dropped", dropped)
+			s.Log.InfoContext(ctx, "partitions of growing tables changed", "added", added, "dropped", dropped)
 		}
 		if err == nil {
 			break

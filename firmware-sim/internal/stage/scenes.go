@@ -123,7 +123,7 @@ func (t *telling) cancelInDoubt(b *booking) error {
 	}
 	err := t.cancel(b)
 	if refused := (*refusal)(nil); !errors.As(err, &refused) || refused.Status != http.StatusServiceUnavailable || refused.ErrorType != "PaymentPendingException" {
-		return fmt.Errorf("the outcome of the cancellation is known: %w", cmp.Or(err, errors.New("success")))
+		return fmt.Errorf("the cancellation has an outcome, want none: %w", cmp.Or(err, errors.New("success")))
 	}
 	var left struct{ Faults []struct{ Times int } }
 	if err := b.ask(t.ctx, http.MethodGet, t.sandboxFaults(), nil, &left); err != nil {

@@ -106,7 +106,7 @@ func (s *Stage) frames(w http.ResponseWriter, _ *http.Request) {
 func (s *Stage) login(w http.ResponseWriter, r *http.Request) {
 	answer, err := s.newPerson().send(r.Context(), http.MethodPost, s.Service+"/api/admin/login", administrator)
 	if err != nil {
-		s.Log.Warn("stage: login", "error", err)
+		s.Log.Warn("stage: login failed", "error", err)
 		http.Error(w, "the service does not respond", http.StatusBadGateway)
 		return
 	}
