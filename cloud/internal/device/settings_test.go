@@ -193,6 +193,34 @@ func TestSettingsAfterRestore(t *testing.T) {
 	}
 }
 
+// TestSettingsLostByARestoration restores a backup from before versions that an agent uses. None of the backup's is listed as in use, or waits for an
+// answer: an editor would take settings for present that the agent has left, such as the lines of other doors.
+func TestSettingsLostByARestoration(t *testing.T) {
+	t.Parallel()
+	f := newSettingsFixture(t)
+	f.change("one")
+	f.report(&protocol.SettingsStatus{Highest: 1, Version: 1})
+	f.step()
+	f.change("two")
+	f.want("2 asked", "1 in-use")
+	f.report(&protocol.SettingsStatus{Highest: 4, Version: 1}) // it has refused three versions
+	f.reopen()
+	f.want("2 superseded", "1 in-use")
+	f.report(&protocol.SettingsStatus{Highest: 4, Version: 2}) // it has returned to this one
+	f.reopen()
+	f.step()
+	f.reopen()
+	f.want("2 in-use", "1 replaced")
+	f.report(&protocol.SettingsStatus{Highest: 5, Version: 5})
+	f.reopen()
+	f.want("2 replaced", "1 replaced")
+	f.change("six")
+	f.report(&protocol.SettingsStatus{Highest: 6, Version: 6})
+	f.step()
+	f.reopen()
+	f.want("6 in-use", "2 replaced", "1 replaced")
+}
+
 // TestSupersededSettingsInUse adds a version during the trial of the one before. The agent refuses it and keeps the one before, which is
 // then in use although a later one came before the answer.
 func TestSupersededSettingsInUse(t *testing.T) {

@@ -118,15 +118,23 @@ type OpenSettings struct {
 }
 
 // ReopenSettings opens versions again: each last one that its agent has lost, with its SD card, and those that an agent uses although a
-// later one came before its answer, because it refused that one or returned from it. It reads the reports of all agents.
+// later one came before its answer, because it refused that one or returned from it. It ends those that an agent has left for a version
+// which the database lost by a restoration. It reads the reports of all agents.
 func ReopenSettings(ctx context.Context, q Querier, now time.Time) error {
-	_, err := q.Exec(ctx, `
+	batch := new(pgx.Batch)
+	batch.Queue(`
 		update agent_settings s set state = 'asked', state_at = $1 from agent_credential a
 		where s.username = a.username and a.online and a.revoked_at is null
 		  and (s.state = 'in-use' and (a.report -> 'settings' ->> 'highest')::numeric < s.version
 		         and not exists (select from agent_settings later where later.username = s.username and later.version > s.version)
 		       or s.state = 'superseded' and (a.report -> 'settings' ->> 'version')::numeric = s.version)`, now)
-	return err
+	batch.Queue(`
+		update agent_settings s set state = case s.state when 'asked' then 'superseded' else 'replaced' end, state_at = $1 from agent_credential a
+		where s.username = a.username and a.online and a.revoked_at is null and s.state in ('asked', 'in-use')
+		  and (a.report -> 'settings' ->> 'version')::numeric <> s.version
+		  and (a.report -> 'settings' ->> case s.state when 'asked' then 'highest' else 'version' end)::numeric >
+		      (select max(last.version) from agent_settings last where last.username = s.username)`, now)
+	return q.SendBatch(ctx, batch).Close()
 }
 
 // LockOpenSettings returns the settings that are to be sent or have been answered, and locks them; those on which another replica
