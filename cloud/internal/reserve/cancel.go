@@ -222,6 +222,9 @@ func (s *Service) cancel(ctx context.Context, id booking.ReservationID, intent c
 				return err
 			}
 		}
+		if refund != nil && refund.Waits() { // since an earlier request
+			refund = nil
+		}
 		for _, do := range then {
 			waits, err := do(c, refund)
 			if err != nil {
