@@ -239,6 +239,41 @@ func (s *shop) wantRejected(t *testing.T, replica *reserve.Service, order moneyt
 	s.awaitRefund(t, id, "COMPLETED")
 }
 
+// TestDashboardReturnsTheShareOfTheShop: the dashboard returns what the refund policy has left with the shop of a canceled stay, and the bank
+// rejects the transfer. The guest is asked for another account, and gets it.
+func TestDashboardReturnsTheShareOfTheShop(t *testing.T) {
+	t.Parallel()
+	for name, noticed := range map[string]bool{"known before the rejection": true, "known after it": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore": 30, "percent": 50}]`)
+			b, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+			s.answer(t, b, "/payment/cancel", refundAccount(cancelBody(id)), 200, "")
+			s.refundsDone(t, id)
+			s.fault(t, sandbox.Fault{Target: sandbox.TargetCallback, Kind: sandbox.FaultError, Times: -1})
+			s.rejecting(t, 1, time.Minute)
+			s.dashboard(t, order, 0, &guestAccount)
+			replica := s.Replica(t)
+			if noticed {
+				if err := replica.Settle(s.ctx, booking.ReservationID(id)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.Provider.Advance(2 * time.Minute)
+			if err := replica.Settle(s.ctx, booking.ReservationID(id)); err != nil {
+				t.Fatal(err)
+			}
+			s.awaitRefund(t, id, "FAILED")
+			if err := replica.EnterRefundAccount(s.ctx, s.refundToken(t, id), guestAccount); err != nil {
+				t.Fatal(err)
+			}
+			s.refundsDone(t, id)
+			s.wantHeld(t, order, 0)
+		})
+	}
+}
+
 // TestReversalAfterRefundByHand: the bank reverses a deposit that an administrator has returned by hand. The account is closed, so
 // no other deposit arrives there, and the reversal is listed.
 func TestReversalAfterRefundByHand(t *testing.T) {

@@ -237,8 +237,11 @@ func (s Snapshot) over(p toss.Payment, now time.Time) Step {
 	case booking.Canceling:
 		return Refunded
 	}
-	if s.Refund != nil {
+	switch {
+	case s.Refund != nil:
 		return Follow // in progress at the bank, or of money that came too late
+	case s.Payment.Retained > 0 && s.Payment.SettledOutside == 0 && s.Unrecorded(p) > 0:
+		return FollowPart // what the refund policy had left with the shop
 	}
 	return Stay
 }
