@@ -86,9 +86,15 @@ func (t *modelService) transition(r *row, a answer, now time.Time) error {
 	case rule.WaitOn:
 		r.postponeCheck(earlier(now.Add(depositPoll), r.ExpiresAt))
 	case rule.Drop:
+		recorded := before.Payment.Returned
+		if f := r.refund; f != nil && f.KeepsStay && f.Unsent() {
+			recorded -= f.Amount
+			r.payment.Returned -= f.Amount
+			r.advanceRefund(money.RefundRefused, "CANCELED_WITH_RESERVATION")
+		}
 		won := 0
 		if !p.ApprovedAt.IsZero() {
-			won = max(0, p.CanceledAmount()-before.Payment.Returned)
+			won = max(0, p.CanceledAmount()-recorded)
 		}
 		switch {
 		case before.Joined(p) > 0:
@@ -248,7 +254,7 @@ func (t *modelService) bank(r *row, before rule.Snapshot, a answer, now time.Tim
 	case to == money.RefundPending:
 		r.advanceRefund(to, "")
 		r.scheduleCheck(now.Add(refundPolls[0]))
-	case r.refund.State == to:
+	case r.refund.State == to && (r.refund.AtBank() || before.Payment.SettledOutside > 0):
 	case to == money.RefundFailed:
 		r.failRefund(status)
 	default:
