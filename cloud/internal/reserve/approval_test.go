@@ -166,6 +166,33 @@ func TestHeadquartersRefundToAnyAccount(t *testing.T) {
 	}
 }
 
+// TestGuestOfWaitingCancellation: a guest whose stay an administrator has ended, and whose money waits for another one, learns that it is on its way, not
+// that there is no such reservation or that a second administrator is missing.
+func TestGuestOfWaitingCancellation(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	g := s.guest(t, sandbox.MethodVirtualAccount)
+	if err := g.Login(s.ctx, g.wish.Mobile); err != nil {
+		t.Fatal(err)
+	}
+	replica, stranger := s.Replica(t), guestAccount
+	stranger.Holder = "다른 사람"
+	err := replica.AdminCancel(s.ctx, reserve.AdminCancelRequest{ID: booking.ReservationID(g.id), Status: "paid", By: gangnamManager, Account: &stranger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := g.Do(s.ctx, "GET", fmt.Sprintf("/v2/my-reservations/%d/refund", g.id), nil)
+	if err != nil || reply.HTTP != 503 || reply.ErrorType != "PaymentPendingException" {
+		t.Errorf("the quote: %v %s", err, reply.Raw)
+	}
+	s.answer(t, g.Buyer, "/payment/cancel", refundAccount(cancelBody(g.id)), 200, "")
+	if err := replica.ApproveRefund(s.ctx, booking.ReservationID(g.id), hq); err != nil {
+		t.Fatal(err)
+	}
+	s.wantState(t, g.order.OrderID, "CANCELED")
+	s.answer(t, g.Buyer, "/payment/cancel", refundAccount(cancelBody(g.id)), 200, "")
+}
+
 // TestWaitingPartIsDeclined: a part that is declined is not returned and no longer counts, and a part that waits does not keep
 // the guest from cancelling.
 func TestWaitingPartIsDeclined(t *testing.T) {

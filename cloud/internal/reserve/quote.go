@@ -25,7 +25,7 @@ type Quote struct {
 
 // RefundQuote returns what a cancellation by the customer returns now, under the policies that were fixed at the payments.
 //
-// Errors: ErrNotFound, ErrNotPayer, account.ErrBranchForbidden, booking.ErrTooLateToCancel.
+// Errors: ErrNotFound, ErrNotPayer, account.ErrBranchForbidden, booking.ErrTooLateToCancel, ErrPaymentPending (a cancellation is in progress).
 func (s *Service) RefundQuote(ctx context.Context, id booking.ReservationID, by account.Principal) (quote Quote, err error) {
 	err = s.locked(ctx, id, func(c *change) error {
 		r := c.r()
@@ -35,6 +35,9 @@ func (s *Service) RefundQuote(ctx context.Context, id booking.ReservationID, by 
 			}
 		} else if !r.BelongsTo(by.LoginType, by.LoginID) {
 			return ErrNotPayer
+		}
+		if r.State == booking.Canceling {
+			return ErrPaymentPending
 		}
 		if r.Method == "" || r.State != booking.Done && r.State != booking.WaitingForDeposit {
 			return ErrNotFound
