@@ -54,10 +54,9 @@ func askProvider(t *testing.T, s *world.Stack, method, path string, body, into a
 func TestConsoleDesk(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)
-	_, midnight := dayAfter()
-	guest, hq, manager := newBrowser(t, s), newBrowser(t, s), newBrowser(t, s)
+	date, midnight := dayAfter()
+	guest, hq := newBrowser(t, s), newBrowser(t, s)
 	hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
-	manager.must("POST", "/admin/login", map[string]string{"id": "gangnam-manager", "password": "gangnam-demo"}, nil)
 	type payment struct{ ID, OrderID, State string }
 	payments := func() []payment {
 		var month struct{ Payments []payment }
@@ -72,18 +71,22 @@ func TestConsoleDesk(t *testing.T) {
 		}
 		return ""
 	}
-	cancel := func(order, holder string) (status int) {
+	of := func(order string) string {
 		t.Helper()
 		for _, p := range payments() {
 			if p.OrderID == order {
-				status, _ := manager.call("DELETE", "/admin/reservation/"+p.ID+"?bookingStatus=paid", map[string]string{
-					"refundReceiveAccountBank": "20", "refundReceiveAccountNumber": "1002123456789", "refundReceiveAccountHolderName": holder,
-				}, nil)
-				return status
+				return p.ID
 			}
 		}
 		t.Fatalf("no payment of order %s", order)
-		return 0
+		return ""
+	}
+	cancel := func(order string) int {
+		t.Helper()
+		status, _ := hq.call("DELETE", "/admin/reservation/"+of(order)+"?bookingStatus=paid", map[string]string{
+			"refundReceiveAccountBank": "20", "refundReceiveAccountNumber": "1002123456789", "refundReceiveAccountHolderName": "윤서아",
+		}, nil)
+		return status
 	}
 	failed := guest.deposited(s, 1, 30000, "01077770001", midnight.Add(12*time.Hour))
 	foreign := guest.deposited(s, 3, 22000, "01077770003", midnight.Add(12*time.Hour))
@@ -92,14 +95,23 @@ func TestConsoleDesk(t *testing.T) {
 		until(t, "the deposit is known", func() bool { return state(order) == "DONE" })
 	}
 	postJSON(t, s.SandboxAt+"/sandbox/faults", map[string]any{"target": "refund", "kind": "error", "times": 1}, nil)
-	if a, b := cancel(failed, "윤서아"), cancel(foreign, "다른사람"); a != http.StatusOK || b != http.StatusOK {
-		t.Fatalf("cancelled: %d and %d", a, b)
+	if status := cancel(failed); status != http.StatusOK {
+		t.Fatalf("cancelled: %d", status)
 	}
 	postJSON(t, s.SandboxAt+"/sandbox/faults", map[string]any{"target": "cancel", "kind": "error", "times": 1, "status": 403, "code": "EXCEED_MAX_REFUND_DUE", "message": "환불 가능한 기간이 지났습니다."}, nil)
-	if status := cancel(refused, "윤서아"); status != http.StatusBadRequest {
+	if status := cancel(refused); status != http.StatusBadRequest {
 		t.Fatalf("declined for good: %d", status)
 	}
 	chargeWithoutOrder(t, s, "order-of-nobody", 77000)
+
+	manager := console(t, s, "gangnam-manager", "gangnam-demo") // whose accounts for other holders wait for the headquarters
+	manager.open("/console/gangnam/day/" + date + "?r=" + of(foreign))
+	manager.press("취소·환불")
+	manager.choose("환불 은행", "우리")
+	manager.fill("환불 계좌번호", "1002123456789")
+	manager.fill("예금주", "다른사람")
+	manager.press("취소하고 환불하기")
+	manager.see("다른 관리자의 승인을 기다려요")
 
 	p := console(t, s, "hq", "hq-demo")
 	until(t, "the books compared", func() bool {

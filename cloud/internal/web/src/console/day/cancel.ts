@@ -6,6 +6,7 @@ import { signal } from "../../core/signal";
 import { keptAttempt } from "../draft";
 import { button, dialog, field, select, toast } from "../parts";
 import { refundAccount } from "../refund-account";
+import { isHQ } from "../session";
 import { t, won } from "../text";
 import type { Record } from "./record";
 
@@ -29,7 +30,7 @@ export function openCancel(data: Record, refresh: () => void): void {
           { bookingStatus: data.bookingStatus },
           { ...account?.receiveBody(), ...why },
         );
-        toast(t(refunds ? "refundStarted" : "canceled"));
+        toast(t(refunds ? ((await waits(data)) ? "refundWaits" : "refundStarted") : "canceled"));
         refresh();
         close();
       });
@@ -59,3 +60,10 @@ export function openCancel(data: Record, refresh: () => void): void {
     ];
   });
 }
+
+/** Whether the account that was entered waits for another administrator. */
+const waits = async ({ id, needsRefundAccount }: Record): Promise<boolean> => {
+  if (!needsRefundAccount || isHQ.peek()) return false;
+  const now = await api.get<Record>(`/v2/admin/reservations/${id}`).catch(() => null);
+  return Boolean(now?.history.some((e) => e.kind === "refund" && e.detail.code === "APPROVAL_REQUIRED"));
+};
