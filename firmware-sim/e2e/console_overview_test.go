@@ -66,6 +66,13 @@ func TestConsoleOverview(t *testing.T) {
 		p.at("/console/" + next + "/doors")
 		p.wait("the focus on the switcher", `document.activeElement.matches(".side .switcher") && document.activeElement.value === "`+next+`"`)
 	}
+
+	p.open("/console/reports")
+	p.see("CSV 내려받기")
+	p.expect("401")
+	value[bool](p, `fetch("/api/admin/logout", {method: "POST"}).then(r => r.ok)`)
+	p.press("CSV 내려받기")
+	p.see("로그인이 끝났어요")
 }
 
 // arrowDown chooses the next option of the list that has the focus.

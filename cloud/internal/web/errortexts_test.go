@@ -12,7 +12,7 @@ import (
 
 // forClients are messages that no administrator meets in the console: those to guests, to agents, and to programs.
 var forClients = map[string]bool{
-	"인증되지 않은 사용자입니다.": true, "등록 토큰이 올바르지 않거나 만료되었습니다.": true, "토큰이 올바르지 않거나 만료되었습니다.": true,
+	"등록 토큰이 올바르지 않거나 만료되었습니다.": true, "토큰이 올바르지 않거나 만료되었습니다.": true,
 	"토큰에 이 작업의 권한(scope)이 없습니다.": true, "이벤트 종류(types) 값이 올바르지 않습니다.": true,
 	"요청한 위치 다음의 이벤트가 보관되어 있지 않습니다. 처음부터 다시 조회해 주세요.":       true,
 	"Idempotency-Key 헤더는 공백 없는 1자에서 255자의 ASCII 문자여야 합니다.": true,

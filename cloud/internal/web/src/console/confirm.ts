@@ -80,7 +80,13 @@ async function ask(): Promise<boolean> {
 export const askWhenRequired = (): void => confirmWith(confirm);
 
 /** A link to a file of the service, for which the identity is confirmed first. */
-export function fileLink(href: () => string, text: string): HTMLElement {
+export const fileLink = (href: () => string, text: string): HTMLElement => checked(href, text, confirm);
+
+/** A link to a file of the service that names no guest. */
+export const reportLink = (href: () => string, text: string): HTMLElement => checked(href, text, async () => true);
+
+/** A link that is followed once the session is known to continue: the browser shows nothing but a failed download of one that has ended. */
+function checked(href: () => string, text: string, unconfirmed: () => Promise<boolean>): HTMLElement {
   return h(
     "a",
     {
@@ -92,7 +98,7 @@ export function fileLink(href: () => string, text: string): HTMLElement {
         const address = href();
         try {
           const { confirmed } = await api.get<Schemas["Confirmation"]>(path);
-          if (confirmed || (await confirm())) h("a", { href: address, download: "" }).click();
+          if (confirmed || (await unconfirmed())) h("a", { href: address, download: "" }).click();
         } catch (error) {
           toast(explain(error), "bad");
         }

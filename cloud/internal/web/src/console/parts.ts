@@ -475,10 +475,6 @@ export const check = (label: Child, value: Signal<boolean>): HTMLElement =>
     label,
   );
 
-/** A link to a file of the service that names no guest. Others: fileLink in confirm.ts. */
-export const reportLink = (href: () => string, text: string): HTMLElement =>
-  h("a", { class: "button soft", href, download: "" }, text);
-
 /** Saves a text as a file. */
 export function saveFile(name: string, type: string, text: string): void {
   const href = URL.createObjectURL(new Blob([text], { type }));

@@ -7,7 +7,8 @@ import type { Schemas } from "../core/interface";
 import { resource } from "../core/resource";
 import type { Readable } from "../core/signal";
 import { chart } from "./chart";
-import { button, dialog, fetched, reportLink, section, table } from "./parts";
+import { reportLink } from "./confirm";
+import { button, dialog, fetched, section, table } from "./parts";
 import { dateText, span, t, won } from "./text";
 
 type Row = Schemas["AirRow"];

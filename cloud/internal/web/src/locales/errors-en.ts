@@ -1,6 +1,7 @@
 // The service's messages to administrators in English. The interface defines them in Korean (cloud/internal/httpapi/errors.go).
 
 export const errors: Record<string, string> = {
+  "인증되지 않은 사용자입니다.": "Your session has ended.",
   "인증번호가 올바르지 않거나 만료되었습니다.": "The code is wrong or has expired.",
   "아이디 또는 비밀번호가 올바르지 않습니다.": "The ID or the password is wrong.",
   "2단계 인증 번호를 입력해 주세요.": "Enter the code of the two-step verification.",
