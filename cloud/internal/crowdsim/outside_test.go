@@ -170,6 +170,31 @@ func (s *step) account(status sandbox.Status) string {
 	return orders[n%len(orders)]
 }
 
+// dashboard has the operator cancel an order in the provider's dashboard, completely or in part.
+func (s *step) dashboard() {
+	n, part := s.rng.IntN(600), 1+s.rng.IntN(12000)
+	var paid []sandbox.Payment
+	for _, p := range s.box.Payments("") {
+		if p.ApprovedAt != nil && p.BalanceAmount > 0 {
+			paid = append(paid, p)
+		}
+	}
+	if len(paid) == 0 {
+		return
+	}
+	p, request := paid[n%len(paid)], toss.CancelRequest{Reason: "고객 요청"}
+	if part < p.BalanceAmount && s.rng.IntN(3) > 0 {
+		request.Amount = &part
+	}
+	if p.VirtualAccount != nil {
+		request.RefundAccount = &toss.RefundAccount{Bank: "20", Number: "1002123456789", Holder: "홍길동"}
+	}
+	for _, keys := range s.rows(s.t, `select key_set from payment where payment_key = $1`, p.PaymentKey) {
+		_, err := s.replicas[0].Replica(s.t).Payments.Cancel(s.ctx, toss.KeySet(keys), fmt.Sprint("dashboard-", p.PaymentKey, part), p.PaymentKey, request)
+		s.note("dashboard", s.name, p.OrderID, part, err)
+	}
+}
+
 func (s *step) deposit() {
 	if order := s.account(sandbox.StatusWaitingForDeposit); order != "" {
 		s.bank("deposit", order, s.box.Deposit)

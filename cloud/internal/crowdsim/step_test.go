@@ -36,7 +36,7 @@ var verbs = []struct {
 	{2, "close", (*step).closeDay}, {3, "assign entity", (*step).assign}, {2, "reject keys", (*step).rejectKeys}, {2, "register", (*step).register},
 	{1, "reconcile", (*step).reconcile}, {2, "by hand", (*step).byHand}, {2, "receipt", (*step).receipt}, {1, "check", (*step).checkPayment}, {2, "stuck", (*step).stuck},
 	{6, "partner", (*step).partnerEvent}, {2, "partner again", (*step).partnerAgain}, {2, "calendar", (*step).calendar},
-	{6, "deposit", (*step).deposit}, {1, "reverse", (*step).reverse}, {3, "callback again", (*step).callbackAgain},
+	{6, "deposit", (*step).deposit}, {3, "dashboard", (*step).dashboard}, {1, "reverse", (*step).reverse}, {3, "callback again", (*step).callbackAgain},
 	{8, "fault", (*step).fault}, {4, "time", (*step).pass},
 }
 
