@@ -94,6 +94,13 @@ func SaveProviderState(ctx context.Context, tx pgx.Tx, id booking.ReservationID,
 	return err
 }
 
+// ReplacePaymentKey replaces the key of a payment, unless another one has replaced it already. A key that belongs to another
+// reservation is a unique violation.
+func ReplacePaymentKey(ctx context.Context, q Querier, id booking.ReservationID, key, by string) error {
+	_, err := q.Exec(ctx, `update payment set payment_key = $3 where reservation_id = $1 and payment_key = $2`, id, key, by)
+	return err
+}
+
 // CountRefusal counts a response in which the provider rejected the charge. It releases the payment key, which may belong to
 // another order.
 func CountRefusal(ctx context.Context, tx pgx.Tx, id booking.ReservationID) error {

@@ -129,6 +129,30 @@ func (s *shop) chargeBehindOurBack(t *testing.T, order moneytest.Confirm) {
 	}
 }
 
+// TestChargeOfALostAttempt: the database was restored to a moment at which the first payment of an order was being confirmed. Its guest has paid
+// with a second one since: the stay is confirmed with it. Nothing would ask for its money otherwise.
+func TestChargeOfALostAttempt(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, _ := s.order(t, sandbox.MethodCard)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultError, Status: 500, Times: 1})
+	s.answer(t, b, "/payment/confirm", order, 503, "PaymentPendingException")
+	id := s.wantState(t, order.OrderID, "CONFIRMING")
+	lost := order
+	var err error
+	if lost.PaymentKey, err = s.Sandbox.Authenticate(sandbox.Checkout{OrderID: order.OrderID, Amount: order.Amount, Method: sandbox.MethodCard}); err != nil {
+		t.Fatal(err)
+	}
+	s.chargeBehindOurBack(t, lost)
+	if err := s.Replica(t).Settle(s.ctx, booking.ReservationID(id)); err != nil {
+		t.Fatal(err)
+	}
+	s.wantState(t, order.OrderID, "DONE")
+	if n := s.count(t, `select count(*) from payment where reservation_id = $1 and payment_key = $2`, id, lost.PaymentKey); n != 1 {
+		t.Error("the stay is not paid with the second payment")
+	}
+}
+
 // TestAccountForAFailedCardRefund: the provider declines the refund of a late card payment, and an administrator sends it again with an
 // account. The provider accepts an account for deposits only, so the account is left out.
 func TestAccountForAFailedCardRefund(t *testing.T) {

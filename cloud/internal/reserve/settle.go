@@ -111,13 +111,19 @@ func (s *Service) settle(ctx context.Context, id booking.ReservationID, due bool
 }
 
 // lookUp reads the payment by the order id, or by its payment key if the order has two payments because the buyer went
-// through the widget twice.
+// through the widget twice. If the provider has processed the other one, a restoration has lost the attempt that confirmed it, and its
+// key replaces that of the attempt before.
 func (s *Service) lookUp(ctx context.Context, q question) (toss.Payment, error) {
-	payment, err := s.Payments.PaymentByOrder(ctx, q.keys(), q.Reservation.OrderID)
-	if err == nil && q.Payment.PaymentKey != "" && payment.PaymentKey != q.Payment.PaymentKey {
-		return s.Payments.Payment(ctx, q.keys(), q.Payment.PaymentKey)
+	other, err := s.Payments.PaymentByOrder(ctx, q.keys(), q.Reservation.OrderID)
+	key := q.Payment.PaymentKey
+	if err != nil || key == "" || other.PaymentKey == key {
+		return other, err
 	}
-	return payment, err
+	own, err := s.Payments.Payment(ctx, q.keys(), key)
+	if known := err == nil || toss.ClassOf(err) == toss.NotFound; !known || own.Processed() || !other.Processed() {
+		return own, err
+	}
+	return other, postgres.ReplacePaymentKey(ctx, s.DB.Pool, q.Reservation.ID, key, other.PaymentKey)
 }
 
 // resend repeats a confirmation whose first request may not have reached the provider. It sends nothing while that request

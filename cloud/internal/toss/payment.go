@@ -89,6 +89,12 @@ func (p Payment) Held() int {
 	return 0
 }
 
+// Processed reports whether a confirmation of the payment was accepted: it was captured, or its account issued. An order has at most one
+// such payment.
+func (p Payment) Processed() bool {
+	return !p.ApprovedAt.IsZero() || p.Status == StatusWaitingForDeposit
+}
+
 // FullyCanceled reports whether the payment was cancelled and its balance is zero. A
 // payment that was cancelled in parts remains PARTIAL_CANCELED, so the status alone is
 // not sufficient.
