@@ -69,7 +69,7 @@ func TestConsoleOverview(t *testing.T) {
 
 	p.open("/console/reports")
 	p.see("CSV 내려받기")
-	p.expect("401")
+	p.expect("401", "no valid credentials")
 	value[bool](p, `fetch("/api/admin/logout", {method: "POST"}).then(r => r.ok)`)
 	p.press("CSV 내려받기")
 	p.see("로그인이 끝났어요")
