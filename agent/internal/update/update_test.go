@@ -576,17 +576,23 @@ func TestInterruptedInstallationIsRepeated(t *testing.T) {
 		f.Updater = &Updater{Dir: f.Dir, Version: f.Version, Architecture: f.Architecture, Keys: f.Keys, Log: f.Log}
 		f.Load()
 		f.Changed = func() { f.changed <- struct{}{} }
-		status := f.Status()
-		if cut == maxInterrupted {
-			if status.State != protocol.UpdateFailed || status.Detail == "" {
-				t.Errorf("after %d interruptions: got %+v, want failed", cut, status)
-			}
+		if f.over(t, cut) {
 			break
 		}
-		if status.State != protocol.UpdateFetching || status.Detail == "" {
-			t.Fatalf("after %d interruptions: got %+v, want fetching", cut, status)
-		}
 	}
+}
+
+// over checks the update after a number of interrupted installations, and reports whether it has failed for good.
+func (f *fixture) over(t *testing.T, interrupted int) bool {
+	t.Helper()
+	status, want := f.Status(), protocol.UpdateFetching
+	if interrupted == maxInterrupted {
+		want = protocol.UpdateFailed
+	}
+	if status.State != want || status.Detail == "" {
+		t.Fatalf("after %d interruptions: got %+v, want %s", interrupted, status, want)
+	}
+	return want == protocol.UpdateFailed
 }
 
 // TestKilledInstallerIsNoticed kills root's part, as the kernel does without memory or systemd after its limit: the next request of the cloud
@@ -629,15 +635,8 @@ func TestKilledInstallerIsNoticed(t *testing.T) {
 		}
 		installer.Close() // its process has ended
 		f.Ask(t.Context(), m)
-		status := f.Status()
-		if killed == maxInterrupted {
-			if status.State != protocol.UpdateFailed || status.Detail == "" {
-				t.Errorf("after %d killed installers: got %+v, want failed", killed, status)
-			}
+		if f.over(t, killed) {
 			break
-		}
-		if status.State != protocol.UpdateFetching || status.Detail == "" {
-			t.Fatalf("after %d killed installers: got %+v, want fetching", killed, status)
 		}
 		f.mu.Lock()
 		f.tried = f.tried.Add(-retryDelay)

@@ -526,13 +526,19 @@ func TestFlappingIsOneIncident(t *testing.T) {
 	}
 }
 
+// branches adds branches b1 to b<n>, whose agents are connected with version 1.
+func (f *fixture) branches(n int) {
+	f.t.Helper()
+	f.exec(`insert into branch (code, name_ko) select 'b' || n, 'b' || n from generate_series(1, $1::integer) n`, n)
+	f.exec(`insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory) select id, '1', $1, $1, true, '{}' from branch where code ~ '^b[0-9]'`, f.now)
+}
+
 // A thousand branches that are lost within a minute are one alert and one message, and so is their return. Those that stay
 // lost get alerts of their own afterwards.
 func TestManyBranchesAreOneAlert(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.exec(`insert into branch (code, name_ko) select 'b' || n, 'b' || n from generate_series(1, 1000) n`)
-	f.exec(`insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory) select id, '1', $1, $1, true, '{}' from branch where code ~ '^b[0-9]'`, f.now)
+	f.branches(1000)
 	f.pass(10 * time.Second)
 	lost := f.now
 	for i := range 10 { // within 50 seconds
@@ -561,8 +567,7 @@ func TestManyBranchesAreOneAlert(t *testing.T) {
 func TestAlertOfManyBranchesBesideClosedOnes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.exec(`insert into branch (code, name_ko) select 'b' || n, 'b' || n from generate_series(1, 25) n`)
-	f.exec(`insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory) select id, '1', $1, $1, true, '{}' from branch where code ~ '^b[0-9]'`, f.now)
+	f.branches(25)
 	f.exec(`update agent_inventory set online = false, version = 'closed' where branch_id in (select id from branch where code ~ '^b[1-5]$')`)
 	closed := []string{"branch-offline b1", "branch-offline b2", "branch-offline b3", "branch-offline b4", "branch-offline b5"}
 	f.pass(3 * time.Minute)
@@ -598,8 +603,7 @@ func TestAlertOfManyBranchesBesideClosedOnes(t *testing.T) {
 func TestBranchLostDuringALongOutage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.exec(`insert into branch (code, name_ko) select 'b' || n, 'b' || n from generate_series(1, 20) n`)
-	f.exec(`insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory) select id, '1', $1, $1, true, '{}' from branch where code ~ '^b[0-9]'`, f.now)
+	f.branches(20)
 	f.pass(10 * time.Second)
 	f.exec(`update agent_inventory set online = false, presence_since = $1 where version = '1'`, f.now)
 	f.pass(3 * time.Minute)
@@ -630,8 +634,7 @@ func TestBranchLostDuringALongOutage(t *testing.T) {
 func TestFewBranchesAreAlertsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.exec(`insert into branch (code) select 'b' || n from generate_series(1, 19) n`)
-	f.exec(`insert into agent_inventory (branch_id, version, started_at, seen_at, online, inventory) select id, '1', $1, $1, true, '{}' from branch where code ~ '^b[0-9]'`, f.now)
+	f.branches(19)
 	f.pass(10 * time.Second)
 	f.exec(`update agent_inventory set online = false, presence_since = $1 where version = '1'`, f.now)
 	f.pass(3 * time.Minute)
