@@ -80,8 +80,7 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 	config.MaxConnLifetimeJitter = 5 * time.Minute
 	config.MaxConnIdleTime = 5 * time.Minute
 	config.PingTimeout = connectTimeout
-	config.ConnConfig.ConnectTimeout = connectTimeout
-	config.ConnConfig.DialFunc = newDialer().DialContext
+	boundSilence(config)
 	for name, value := range map[string]string{
 		"application_name": "yeolda",
 		"timezone":         "UTC",
@@ -96,10 +95,6 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 		if _, given := config.ConnConfig.RuntimeParams[name]; !given {
 			config.ConnConfig.RuntimeParams[name] = value
 		}
-	}
-	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
-		scanInUTC(conn.TypeMap())
-		return nil
 	}
 	if tracing.On() {
 		config.ConnConfig.Tracer = spans{}

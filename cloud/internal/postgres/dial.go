@@ -6,6 +6,9 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 const (
@@ -20,6 +23,22 @@ const (
 	// that takes two and a half minutes if the connection waits for a result, and a quarter of an hour if it sends a statement.
 	lostTimeout = 5 * time.Second
 )
+
+// keepalives makes the server end the sessions of a replica that is off the network. With the defaults of Linux they last for two
+// more hours, with their advisory locks and their share of max_connections: no other replica would do background work, and an embedded
+// broker could not start again. tcp_user_timeout would also end the session of a client that is slow to read, such as an export.
+const keepalives = `set tcp_keepalives_idle = 2; set tcp_keepalives_interval = 1; set tcp_keepalives_count = 3`
+
+// boundSilence makes both ends of the connections of a pool notice within lostTimeout that the other end is off the network.
+func boundSilence(config *pgxpool.Config) {
+	config.ConnConfig.ConnectTimeout = connectTimeout
+	config.ConnConfig.DialFunc = newDialer().DialContext
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		scanInUTC(conn.TypeMap())
+		// Not among the start-up parameters, of which a pooler knows only a few.
+		return conn.PgConn().Exec(ctx, keepalives).Close()
+	}
+}
 
 // dialer opens the connections of all pools of a [DB]. A server that loses its power or its network closes no connection: the
 // dialer makes such connections fail soon, and keeps the lost server from delaying new ones. It is safe for concurrent use.

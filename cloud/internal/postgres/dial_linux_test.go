@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sys/unix"
 
 	"github.com/yeolda/yeolda/cloud/internal/pgtest"
@@ -53,6 +54,23 @@ func TestConnectionsBoundSilence(t *testing.T) {
 	idle, interval := get(unix.IPPROTO_TCP, unix.TCP_KEEPIDLE), get(unix.IPPROTO_TCP, unix.TCP_KEEPINTVL)
 	if got := time.Duration(idle+interval) * time.Second; get(unix.SOL_SOCKET, unix.SO_KEEPALIVE) == 0 || got > postgres.LostTimeout {
 		t.Errorf("the second keep-alive probe of an idle connection is sent after %s, want at most %s", got, postgres.LostTimeout)
+	}
+}
+
+// TestServerNoticesALostReplica reads the settings by which the server notices that a replica is off the network: otherwise its locks
+// last for hours. On the Unix socket of the tests their values have no effect and read as 0, so only their source is compared.
+func TestServerNoticesALostReplica(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	for name, pool := range map[string]*pgxpool.Pool{"requests": db.Pool, "doors": db.Doors} {
+		var set int
+		err := pool.QueryRow(t.Context(), `select count(*) from pg_settings where name like $1 and source = 'session'`, "tcp_keepalives_%").Scan(&set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if set != 3 {
+			t.Errorf("%s: the session sets %d of idle, interval and count of keep-alive probes, want all", name, set)
+		}
 	}
 }
 
