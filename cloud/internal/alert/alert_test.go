@@ -40,6 +40,7 @@ type fixture struct {
 	now     time.Time
 	keys    string // the encryption key, and the earlier ones
 	heard   bool
+	away    bool   // the database takes no writes
 	silent  string // a branch whose agent reports nothing
 
 	startedAt time.Time // of agents, by their own clocks
@@ -69,7 +70,7 @@ func (f *fixture) restart() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.Service = &alert.Service{DB: f.db, Queue: work, Keys: keys, Heard: func() bool { return f.heard }, HQEmail: "hq@example.com", PublicURL: "https://example.com"}
+	f.Service = &alert.Service{DB: f.db, Queue: work, Keys: keys, Heard: func() bool { return f.heard }, Stores: func() bool { return !f.away }, HQEmail: "hq@example.com", PublicURL: "https://example.com"}
 }
 
 func (f *fixture) exec(sql string, args ...any) {
@@ -643,7 +644,7 @@ func TestFewBranchesAreAlertsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// After a restart of the service or of the broker, agents have two minutes to come back, however long it took. Alerts that
+// After a restart of the service or of the broker, or an outage of the database, agents have two minutes to come back, however long it took. Alerts that
 // were open stay open.
 func TestRestartRaisesNoAlert(t *testing.T) {
 	t.Parallel()
@@ -651,6 +652,13 @@ func TestRestartRaisesNoAlert(t *testing.T) {
 		"service": func(f *fixture) { f.now = f.now.Add(time.Hour); f.restart() },
 		"sleep":   func(f *fixture) { f.now = f.now.Add(time.Hour) },
 		"broker":  func(f *fixture) { f.heard = false; f.pass(time.Hour); f.heard = true },
+		"database": func(f *fixture) { // no report is stored either
+			f.away = true
+			for end := f.now.Add(time.Hour); f.now.Before(end); f.now = f.now.Add(5 * time.Second) {
+				f.Observe(f.now)
+			}
+			f.away = false
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -37,7 +37,8 @@ const (
 	settleDelay = 2 * time.Minute
 	// slowInterval is the interval of the conditions that read a row of every sensor.
 	slowInterval = 30 * time.Second
-	// gap between two sweeps after which the service counts as restarted: the machine slept, or its clock was set.
+	// gap between two observations after which the service counts as restarted: the machine slept, its clock was set, or the
+	// database, which keeps the reports of agents, took no writes.
 	gap = time.Minute
 )
 
@@ -48,6 +49,8 @@ type Service struct {
 	Keys  *seal.Keyring // of contacts
 	// Heard reports whether the broker is connected.
 	Heard func() bool
+	// Stores reports whether the database takes writes.
+	Stores func() bool
 	// CheckHook returns an error for the address of a webhook that messages would not be sent to.
 	CheckHook func(address string) error
 
@@ -60,6 +63,7 @@ type Service struct {
 	up     time.Time // since when sweeps have followed one another
 	heard  time.Time // since when the broker has been connected; zero: it is not
 	swept  time.Time // the last observation
+	stored time.Time // the last one while the database took writes
 	slowAt time.Time // the last look at the slow conditions
 }
 
@@ -68,10 +72,13 @@ type Service struct {
 func (s *Service) Observe(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.swept.IsZero() || now.Sub(s.swept) > gap || now.Before(s.swept) {
+	if now.Sub(s.stored) > gap || now.Before(s.swept) {
 		s.up, s.heard = now, time.Time{}
 	}
 	s.swept = now
+	if s.Stores() {
+		s.stored = now
+	}
 	switch {
 	case !s.Heard():
 		s.heard = time.Time{}

@@ -243,7 +243,7 @@ func (s *Service) wire() error {
 		return err
 	}
 	alerts := &alert.Service{
-		DB: s.db, Queue: work, Keys: keys, Heard: func() bool { return s.link.Connected() },
+		DB: s.db, Queue: work, Keys: keys, Heard: func() bool { return s.link.Connected() }, Stores: s.canary.ok,
 		CheckHook: hooks.CheckAddress, PublicURL: set.HTTP.PublicURL, HQEmail: set.Messages.HQEmail, DiscordURL: set.Discord.WebhookURL.Reveal(),
 	}
 	proofs := &proof.Service{DB: s.db, Keys: keys, Queue: work, HQEmail: set.Messages.HQEmail, HeadURL: set.Log.AuditHeadURL.Reveal(), Log: s.log}
