@@ -22,6 +22,7 @@ type Discrepancy struct {
 	Kind       string // orphan, missing, balance, amount, status, late-deposit, reversal, refund, stuck
 	Detail     string
 	KeySet     string // under which the provider listed an orphan
+	PaymentKey string // of an orphan
 	ResolvedAt time.Time
 	Resolution string
 }

@@ -14,10 +14,10 @@ import (
 // reopened only if it has changed.
 func ReportDiscrepancy(ctx context.Context, q Querier, d money.Discrepancy) (bool, error) {
 	tag, err := q.Exec(ctx, `
-		insert into reconciliation_difference as d (order_id, kind, detail, key_set) values ($1, $2, $3, $4)
+		insert into reconciliation_difference as d (order_id, kind, detail, key_set, payment_key) values ($1, $2, $3, $4, $5)
 		on conflict (order_id, kind) do update
-		set detail = excluded.detail, key_set = coalesce(excluded.key_set, d.key_set), found_at = excluded.found_at, resolved_at = null, resolution = null, resolved_by = null
-		where d.resolved_at is not null and (d.resolved_by is null or d.detail <> excluded.detail)`, d.OrderID, d.Kind, d.Detail, null(d.KeySet))
+		set detail = excluded.detail, key_set = coalesce(excluded.key_set, d.key_set), payment_key = coalesce(excluded.payment_key, d.payment_key), found_at = excluded.found_at, resolved_at = null, resolution = null, resolved_by = null
+		where d.resolved_at is not null and (d.resolved_by is null or d.detail <> excluded.detail)`, d.OrderID, d.Kind, d.Detail, null(d.KeySet), null(d.PaymentKey))
 	return tag.RowsAffected() == 1, err
 }
 

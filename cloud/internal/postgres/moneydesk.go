@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 )
 
 // DeskItem is money that waits for a person, or that a person should know about.
@@ -65,15 +66,15 @@ func DeskQueue(ctx context.Context, q Querier, branches []string, unclearAt time
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[DeskItem])
 }
 
-// OrphanOrder returns the order of an open discrepancy of the kind orphan and the key set under which the provider listed it,
-// or ErrNoDiscrepancy. Earlier releases stored no key set.
-func OrphanOrder(ctx context.Context, q Querier, id int64) (order, keySet string, err error) {
+// OrphanOrder returns the order, the key set and the payment key of an open discrepancy of the kind orphan, or ErrNoDiscrepancy. Earlier
+// releases stored no keys.
+func OrphanOrder(ctx context.Context, q Querier, id int64) (d money.Discrepancy, err error) {
 	err = q.QueryRow(ctx, `
-		select d.order_id, coalesce(d.key_set, '') from reconciliation_difference d
+		select d.order_id, coalesce(d.key_set, ''), coalesce(d.payment_key, '') from reconciliation_difference d
 		where d.id = $1 and d.kind = 'orphan' and d.resolved_at is null
-		  and not exists (select from reservation r join payment p on p.reservation_id = r.id where r.order_id = d.order_id)`, id).Scan(&order, &keySet)
+		  and not exists (select from reservation r join payment p on p.reservation_id = r.id where r.order_id = d.order_id)`, id).Scan(&d.OrderID, &d.KeySet, &d.PaymentKey)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrNoDiscrepancy
 	}
-	return order, keySet, err
+	return d, err
 }

@@ -94,10 +94,10 @@ func SaveProviderState(ctx context.Context, tx pgx.Tx, id booking.ReservationID,
 	return err
 }
 
-// ReplacePaymentKey replaces the key of a payment, unless another one has replaced it already. A key that belongs to another
+// ReplacePaymentKey replaces the key of a payment, which may be empty, unless another one has replaced it already. A key that belongs to another
 // reservation is a unique violation.
 func ReplacePaymentKey(ctx context.Context, q Querier, id booking.ReservationID, key, by string) error {
-	_, err := q.Exec(ctx, `update payment set payment_key = $3 where reservation_id = $1 and payment_key = $2`, id, key, by)
+	_, err := q.Exec(ctx, `update payment set payment_key = $3 where reservation_id = $1 and coalesce(payment_key, '') = $2`, id, key, by)
 	return err
 }
 

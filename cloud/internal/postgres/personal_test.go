@@ -297,7 +297,7 @@ var notPersonal = strings.Fields(`
 	webhook_event.transmission_id
 	branch.refund_policy branch.compensation reservation.refund_policy refund_request.key
 	legal_entity.code legal_entity.facts legal_entity.client_key legal_entity.widget_key legal_entity.api_key branch.legal_entity reservation.legal_entity
-	reconciliation_difference.key_set company.profile company.logo company.logo_type legal_text.version legal_text.terms_ko legal_text.terms_en legal_text.privacy_ko legal_text.privacy_en legal_text.created_by
+	reconciliation_difference.key_set reconciliation_difference.payment_key company.profile company.logo company.logo_type legal_text.version legal_text.terms_ko legal_text.terms_en legal_text.privacy_ko legal_text.privacy_en legal_text.created_by
 	cash_receipt.type cash_receipt.state cash_receipt.receipt_key cash_receipt.issue_number cash_receipt.error_code
 	room_profile.description_ko room_profile.description_en room_profile.amenities room_photo.alt_ko room_photo.alt_en
 	guest_note.created_by guest_block.created_by handover.created_by handover.done_by

@@ -77,7 +77,7 @@ func (s *Service) unknownOrder(ctx context.Context, c toss.Event) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callbackTimeout)
 	defer cancel()
-	if err := s.rebuildOrder(ctx, c.OrderID, o.keySet()); err != nil {
+	if err := s.rebuildOrder(ctx, c.OrderID, o.keySet(), ""); err != nil {
 		s.Log.WarnContext(ctx, "the lost order could not be rebuilt", "order_id", c.OrderID, "error", err)
 		return ErrUnknownOrder // the provider repeats the callback
 	}

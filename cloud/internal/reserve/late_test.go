@@ -176,3 +176,31 @@ func TestAccountForAFailedCardRefund(t *testing.T) {
 	s.retryPart(t, id)
 	s.wantPaidBack(t, id)
 }
+
+// another has the guest of an order open the payment widget once more. The provider's look-up by the order id returns the newest payment.
+func (s *shop) another(t *testing.T, order string, won int) {
+	t.Helper()
+	if _, err := s.Sandbox.Authenticate(sandbox.Checkout{OrderID: order, Amount: won, Method: sandbox.MethodCard}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestComparisonFollowsTheListedPayment: the provider has refused a payment and charges it later, and the guest has opened the widget
+// once more. The look-up by the order id returns the newer payment, which holds nothing; the list of transactions names the charged one.
+func TestComparisonFollowsTheListedPayment(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, _ := s.order(t, sandbox.MethodCard)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultError, Code: "REJECT_CARD_PAYMENT", Times: 1})
+	s.answer(t, b, "/payment/confirm", order, 400, "PaymentFailedException")
+	id := s.wantState(t, order.OrderID, "HOLD")
+	s.chargeBehindOurBack(t, order)
+	s.another(t, order.OrderID, order.Amount)
+	if report := s.reconcile(t, s.Replica(t)); len(report.Discrepancies) != 1 || report.Discrepancies[0].Resolution != "settled" {
+		t.Errorf("the comparison finds %+v, want the charge, settled", report)
+	}
+	s.wantState(t, order.OrderID, "DONE")
+	if n := s.count(t, `select count(*) from payment where reservation_id = $1 and payment_key = $2`, id, order.PaymentKey); n != 1 {
+		t.Error("the stay is not paid with the charged payment")
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve/rule"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -31,31 +32,31 @@ const orphanReason = "예약을 확인할 수 없는 결제 환불"
 //
 // Errors: postgres.ErrNoDiscrepancy, ErrAccountRequired, *PaymentRefused, ErrPaymentPending.
 func (s *Service) RefundOrphan(ctx context.Context, req OrphanRequest) error {
-	order, listed, err := postgres.OrphanOrder(ctx, s.DB.Pool, req.Discrepancy)
+	d, err := postgres.OrphanOrder(ctx, s.DB.Pool, req.Discrepancy)
 	if err != nil {
 		return err
 	}
-	keys, p, err := s.orphanPayment(ctx, order, toss.KeySet(listed))
+	keys, p, err := s.orphanPayment(ctx, d)
 	if err != nil {
 		return err
 	}
 	if p.Held() > 0 || rule.TransferRejected(p) {
-		if err := s.cancelOrphan(ctx, req, order, keys, p); err != nil {
+		if err := s.cancelOrphan(ctx, req, d.OrderID, keys, p); err != nil {
 			return err
 		}
 	}
-	return postgres.SettleDiscrepancy(ctx, s.DB.Pool, order, orphan, settled, s.now())
+	return postgres.SettleDiscrepancy(ctx, s.DB.Pool, d.OrderID, orphan, settled, s.now())
 }
 
-// orphanPayment reads the payment of an order with the key set under which it was listed. Earlier releases, which had one
+// orphanPayment reads the payment of an orphan with the key set under which it was listed. Earlier releases, which had one
 // merchant, did not store the key set: its payment is found under either one.
-func (s *Service) orphanPayment(ctx context.Context, order string, listed toss.KeySet) (keys toss.KeySet, p toss.Payment, err error) {
-	sets := []toss.KeySet{listed}
-	if listed == "" {
+func (s *Service) orphanPayment(ctx context.Context, d money.Discrepancy) (keys toss.KeySet, p toss.Payment, err error) {
+	sets := []toss.KeySet{toss.KeySet(d.KeySet)}
+	if d.KeySet == "" {
 		sets = []toss.KeySet{toss.Widget, toss.API}
 	}
 	for _, keys = range sets {
-		if p, err = s.Payments.PaymentByOrder(ctx, keys, order); err == nil {
+		if p, err = s.payment(ctx, keys, d.OrderID, d.PaymentKey); err == nil {
 			return keys, p, nil
 		}
 	}

@@ -55,3 +55,27 @@ func TestOrphanThatTheBankReturned(t *testing.T) {
 		t.Error("the discrepancy is still open")
 	}
 }
+
+// TestOrphanBesideANewerPayment: the guest of an order that the database does not have has opened the widget once more, so the look-up by
+// the order id returns a payment that holds nothing. The charged one is listed, and refunded.
+func TestOrphanBesideANewerPayment(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	replica := s.Replica(t)
+	const order, won = "ord-of-two-payments", 5000
+	key := s.orphan(t, replica, order, won)
+	s.another(t, order, won)
+	report := s.reconcile(t, replica)
+	if d := report.Discrepancies; len(d) != 1 || d[0].OrderID != order || d[0].Kind != "orphan" {
+		t.Fatalf("the comparison finds %+v, want the order %s", d, order)
+	}
+	admin := s.buyer()
+	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
+		t.Fatal(err)
+	}
+	s.answer(t, admin, fmt.Sprintf("/v2/admin/differences/%d/refund", s.count(t, `select id from reconciliation_difference where order_id = $1`, order)), map[string]any{}, 200, "")
+	s.orphans -= won
+	if p, err := s.Sandbox.Payment(key); err != nil || p.BalanceAmount != 0 {
+		t.Errorf("the provider still holds %d won (%v)", p.BalanceAmount, err)
+	}
+}

@@ -115,7 +115,7 @@ func (s *Service) refresh(ctx context.Context, id booking.ReservationID) error {
 	if err != nil {
 		return err
 	}
-	payment, err := s.lookUp(ctx, q)
+	payment, err := s.lookUp(ctx, q, "")
 	switch f := q.Refund; {
 	case err == nil:
 	case f != nil && (f.State == money.RefundRequested && stuckSince(*f, s.now()) || toss.KeyRejected(err)):

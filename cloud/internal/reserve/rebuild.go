@@ -73,7 +73,7 @@ func (s *Service) Rebuild(ctx context.Context, span time.Duration) (Rebuilt, err
 			continue
 		}
 		result.Orders++
-		switch err := s.rebuildOrder(ctx, order, theirs.orders[order].keys); {
+		switch err := s.rebuildOrder(ctx, order, theirs.orders[order].keys, theirs.orders[order].payment); {
 		case errors.Is(err, errForeignOrder):
 			result.Left = append(result.Left, order)
 		case err != nil:
@@ -139,13 +139,14 @@ func (s *Service) reconcileKnown(ctx context.Context, span time.Duration) error 
 }
 
 // rebuildOrder makes a reservation of an order that the database lacks and applies the provider's answer to it. It returns
-// errForeignOrder if the order id contains no reservation, or the payment is in a state that only a person can judge.
-func (s *Service) rebuildOrder(ctx context.Context, order string, keys toss.KeySet) error {
+// errForeignOrder if the order id contains no reservation, or the payment is in a state that only a person can judge. listed is the key of
+// the payment that the provider lists; it may be empty.
+func (s *Service) rebuildOrder(ctx context.Context, order string, keys toss.KeySet, listed string) error {
 	o, err := s.openOrderID(ctx, order)
 	if err != nil {
 		return err
 	}
-	p, err := s.Payments.PaymentByOrder(ctx, keys, order)
+	p, err := s.payment(ctx, keys, order, listed)
 	if err != nil {
 		return err
 	}

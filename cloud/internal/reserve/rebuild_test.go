@@ -159,3 +159,19 @@ func TestLostExtensionIsRebuilt(t *testing.T) {
 		})
 	}
 }
+
+// TestRebuildBesideANewerPayment: the guest of a lost order has opened the widget once more, so the look-up by the order id returns a
+// payment that was not charged.
+func TestRebuildBesideANewerPayment(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, _ := s.order(t, sandbox.MethodCard)
+	s.lose(t, s.wantState(t, order.OrderID, "HOLD"), order)
+	s.chargeBehindOurBack(t, order)
+	s.another(t, order.OrderID, order.Amount)
+	s.beginRebuild(t)
+	if result, err := s.Replica(t).Rebuild(s.ctx, reserve.ReconcileSpan); err != nil || result.Orders != 1 || len(result.Left) != 0 {
+		t.Fatalf("rebuilt %+v, %v; want one order", result, err)
+	}
+	s.wantState(t, order.OrderID, "DONE")
+}

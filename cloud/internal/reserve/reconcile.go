@@ -193,6 +193,7 @@ type moved struct {
 	won         int  // received less refunded
 	transferred bool // a deposit was refunded, whose transfer the bank may have rejected
 	keys        toss.KeySet
+	payment     string // the key of the payment; of the payments of an order, the provider processes one
 }
 
 // add adds a transaction. Its status determines the direction of the money; the sign of its amount is not reliable.
@@ -205,7 +206,7 @@ func (m moved) add(t toss.Transaction, keys toss.KeySet) moved {
 		m.transferred = m.transferred || t.Method == toss.MethodVirtualAccount && t.Status != toss.StatusWaitingForDeposit
 		m.won = max(0, m.won-amount) // an account without a deposit holds nothing: no deposit arrived, or the bank reversed it
 	}
-	m.keys = keys
+	m.keys, m.payment = keys, t.PaymentKey
 	return m
 }
 
@@ -218,7 +219,7 @@ func (s *Service) compare(ctx context.Context, order string, m moved, h money.Pr
 	if err != nil {
 		return money.Discrepancy{}, err
 	}
-	p, err := s.lookUp(ctx, q)
+	p, err := s.lookUp(ctx, q, m.payment)
 	if toss.ClassOf(err) == toss.NotFound {
 		return discrepancy(order, missing, "%d won here, and the provider does not know the order", h.Won), nil
 	}
@@ -242,7 +243,7 @@ func (s *Service) compare(ctx context.Context, order string, m moved, h money.Pr
 
 // compareUnknown looks up an order that the database does not have.
 func (s *Service) compareUnknown(ctx context.Context, order string, m moved) (found money.Discrepancy, err error) {
-	p, err := s.Payments.PaymentByOrder(ctx, m.keys, order)
+	p, err := s.payment(ctx, m.keys, order, m.payment)
 	switch {
 	case toss.ClassOf(err) == toss.NotFound:
 		return found, nil
@@ -255,7 +256,7 @@ func (s *Service) compareUnknown(ctx context.Context, order string, m moved) (fo
 	default:
 		return found, nil
 	}
-	found.KeySet = string(m.keys)
+	found.KeySet, found.PaymentKey = string(m.keys), m.payment
 	return found, nil
 }
 

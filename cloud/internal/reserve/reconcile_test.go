@@ -160,3 +160,11 @@ func (f failingLookUp) PaymentByOrder(ctx context.Context, keys toss.KeySet, ord
 	}
 	return f.Payments.PaymentByOrder(ctx, keys, orderID)
 }
+
+func (f failingLookUp) Payment(ctx context.Context, keys toss.KeySet, paymentKey string) (toss.Payment, error) {
+	p, err := f.Payments.Payment(ctx, keys, paymentKey)
+	if p.OrderID == f.order {
+		return toss.Payment{}, errors.New("connection reset")
+	}
+	return p, err
+}

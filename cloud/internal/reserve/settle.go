@@ -96,7 +96,7 @@ func (s *Service) settle(ctx context.Context, id booking.ReservationID, due bool
 	case rule.CloseAccount:
 		return s.overdue(ctx, q)
 	}
-	payment, err := s.lookUp(ctx, q)
+	payment, err := s.lookUp(ctx, q, "")
 	failpoint.Hit("settle.answered")
 	switch q.Found(payment, err, s.now()) {
 	case rule.Resend:
@@ -110,20 +110,31 @@ func (s *Service) settle(ctx context.Context, id booking.ReservationID, due bool
 	return s.later(ctx, q)
 }
 
-// lookUp reads the payment by the order id, or by its payment key if the order has two payments because the buyer went
-// through the widget twice. If the provider has processed the other one, a restoration has lost the attempt that confirmed it, and its
-// key replaces that of the attempt before.
-func (s *Service) lookUp(ctx context.Context, q question) (toss.Payment, error) {
-	other, err := s.Payments.PaymentByOrder(ctx, q.keys(), q.Reservation.OrderID)
+// lookUp reads the payment by the order id, or by its payment key if the order has several payments because the buyer went
+// through the widget more than once. If the provider has processed another one, which it returns or lists among its transactions, the
+// attempt that confirmed it is lost or was refused before, and its key replaces that of the attempt known here. listed may be empty.
+func (s *Service) lookUp(ctx context.Context, q question, listed string) (toss.Payment, error) {
+	other, err := s.payment(ctx, q.keys(), q.Reservation.OrderID, listed)
 	key := q.Payment.PaymentKey
-	if err != nil || key == "" || other.PaymentKey == key {
+	if err != nil || other.PaymentKey == key || key == "" && listed == "" {
 		return other, err
 	}
-	own, err := s.Payments.Payment(ctx, q.keys(), key)
-	if known := err == nil || toss.ClassOf(err) == toss.NotFound; !known || own.Processed() || !other.Processed() {
-		return own, err
+	if key != "" {
+		own, err := s.Payments.Payment(ctx, q.keys(), key)
+		if known := err == nil || toss.ClassOf(err) == toss.NotFound; !known || own.Processed() || !other.Processed() {
+			return own, err
+		}
 	}
 	return other, postgres.ReplacePaymentKey(ctx, s.DB.Pool, q.Reservation.ID, key, other.PaymentKey)
+}
+
+// payment reads the payment that the provider lists for an order, or if listed is empty, the one that it returns by the order id. Which
+// of several payments that is, is not documented.
+func (s *Service) payment(ctx context.Context, keys toss.KeySet, order, listed string) (toss.Payment, error) {
+	if listed == "" {
+		return s.Payments.PaymentByOrder(ctx, keys, order)
+	}
+	return s.Payments.Payment(ctx, keys, listed)
 }
 
 // resend repeats a confirmation whose first request may not have reached the provider. It sends nothing while that request

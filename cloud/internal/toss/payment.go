@@ -213,6 +213,7 @@ func decodePayment(body []byte) (Payment, error) {
 // and PARTIAL_CANCELED out); the sign of Amount is not documented.
 type Transaction struct {
 	TransactionKey string
+	PaymentKey     string // of the payment that was processed
 	OrderID        string
 	Method         string
 	Status         string
@@ -221,6 +222,7 @@ type Transaction struct {
 
 type wireTransaction struct {
 	TransactionKey string `json:"transactionKey"`
+	PaymentKey     string `json:"paymentKey"`
 	OrderID        string `json:"orderId"`
 	Method         string `json:"method"`
 	Status         string `json:"status"`
@@ -239,6 +241,7 @@ func decodeTransactions(body []byte) ([]Transaction, error) {
 		}
 		list = append(list, Transaction{
 			TransactionKey: w.TransactionKey,
+			PaymentKey:     w.PaymentKey,
 			OrderID:        w.OrderID,
 			Method:         w.Method,
 			Status:         w.Status,

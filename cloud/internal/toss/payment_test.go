@@ -71,7 +71,7 @@ func TestUnusedFieldsMayChange(t *testing.T) {
 	if err != nil || p.OrderID != "o" {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, err := decodeTransactions([]byte(`[{"transactionKey":"t","orderId":"o","amount":1,"mId":{},"paymentKey":{}}]`)); err != nil {
+	if _, err := decodeTransactions([]byte(`[{"transactionKey":"t","orderId":"o","amount":1,"mId":{},"currency":{}}]`)); err != nil {
 		t.Error(err)
 	}
 }

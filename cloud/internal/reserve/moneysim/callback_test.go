@@ -22,8 +22,9 @@ func (t *modelService) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	won := map[string]int{}
+	won, keys := map[string]int{}, map[string]string{}
 	for _, m := range list {
+		keys[m.OrderID] = m.PaymentKey
 		amount := m.Amount
 		if m.Status != toss.StatusDone {
 			amount = -amount
@@ -39,7 +40,9 @@ func (t *modelService) reconcile(ctx context.Context) error {
 		}
 	})
 	for _, r := range slices.SortedFunc(maps.Keys(differ), func(a, b *row) int { return strings.Compare(a.OrderID, b.OrderID) }) {
-		p, failed := t.payments.PaymentByOrder(ctx, toss.Widget, r.OrderID)
+		var q question
+		t.tx("ask", func(time.Time) { q = t.ask(r) })
+		p, failed := t.lookUp(ctx, q, keys[r.OrderID])
 		t.step("compared")
 		if failed == nil && p.BalanceAmount != differ[r] {
 			failed = t.settle(ctx, r)

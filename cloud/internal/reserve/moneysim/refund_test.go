@@ -71,7 +71,7 @@ func (t *modelService) refresh(ctx context.Context, r *row) error {
 	for range maxOvertaken {
 		var q question
 		t.tx("ask", func(time.Time) { q = t.ask(r) })
-		payment, err := t.lookUp(ctx, q)
+		payment, err := t.lookUp(ctx, q, "")
 		t.step("looked up")
 		if err != nil {
 			return reserve.ErrPaymentPending

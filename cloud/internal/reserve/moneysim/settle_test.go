@@ -72,7 +72,7 @@ func (t *modelService) settleOnce(ctx context.Context, r *row, due bool) error {
 		})
 		return errOvertaken
 	}
-	payment, err := t.lookUp(ctx, q)
+	payment, err := t.lookUp(ctx, q, "")
 	t.step("looked up")
 	switch q.snapshot.Found(payment, err, t.now()) {
 	case rule.Resend:
@@ -85,13 +85,29 @@ func (t *modelService) settleOnce(ctx context.Context, r *row, due bool) error {
 	return t.later(q)
 }
 
-func (t *modelService) lookUp(ctx context.Context, q question) (toss.Payment, error) {
-	keys, p := toss.KeySet(q.snapshot.Payment.KeySet), q.snapshot.Payment
-	payment, err := t.payments.PaymentByOrder(ctx, keys, q.snapshot.Reservation.OrderID)
-	if err == nil && p.PaymentKey != "" && payment.PaymentKey != p.PaymentKey {
-		return t.payments.Payment(ctx, keys, p.PaymentKey)
+// lookUp reads the payment by the order id, or the one that the provider lists. It follows another payment that the provider has processed.
+func (t *modelService) lookUp(ctx context.Context, q question, listed string) (other toss.Payment, err error) {
+	keys, key := toss.KeySet(q.snapshot.Payment.KeySet), q.snapshot.Payment.PaymentKey
+	if listed == "" {
+		other, err = t.payments.PaymentByOrder(ctx, keys, q.snapshot.Reservation.OrderID)
+	} else {
+		other, err = t.payments.Payment(ctx, keys, listed)
 	}
-	return payment, err
+	if err != nil || other.PaymentKey == key || key == "" && listed == "" {
+		return other, err
+	}
+	if key != "" {
+		own, err := t.payments.Payment(ctx, keys, key)
+		if known := err == nil || toss.ClassOf(err) == toss.NotFound; !known || own.Processed() || !other.Processed() {
+			return own, err
+		}
+	}
+	t.tx("follow", func(time.Time) {
+		if p := q.row.payment; p != nil && p.PaymentKey == key {
+			p.PaymentKey = other.PaymentKey
+		}
+	})
+	return other, nil
 }
 
 func (t *modelService) resend(ctx context.Context, q question) error {
