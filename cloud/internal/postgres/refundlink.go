@@ -40,12 +40,13 @@ func RefundLinkOf(ctx context.Context, q Querier, hash []byte, now time.Time) (l
 	return l, err
 }
 
-// OpenRefundLinks returns the refunds of a reservation, and of its extensions, that wait for the account of the guest at a link.
+// OpenRefundLinks returns the refunds of a reservation, of its extensions and of the stays that it has replaced, that wait for the account of
+// the guest at a link.
 func OpenRefundLinks(ctx context.Context, q Querier, id booking.ReservationID) ([]RefundLink, error) {
 	rows, err := q.Query(ctx, `
 		select f.id, f.reservation_id, f.amount, max(k.expires_at) from refund_link k join refund f on f.id = k.refund_id
 		join reservation r on r.id = f.reservation_id
-		where (r.id = $1 or r.extends = $1) and k.used_at is null and f.state = 'FAILED' and f.account_by is null group by f.id order by f.id`, id)
+		where (r.id = $1 or r.extends = $1 or r.id = any(array(`+replacedBy+`))) and k.used_at is null and f.state = 'FAILED' and f.account_by is null group by f.id order by f.id`, id)
 	if err != nil {
 		return nil, err
 	}

@@ -114,6 +114,19 @@ func Vacate(ctx context.Context, tx pgx.Tx, ids ...booking.ReservationID) error 
 // unpaidExchange is the predicate of a column state that an exchange may still be paid.
 const unpaidExchange = `state in ('HOLD', 'CONFIRMING', 'WAITING_FOR_DEPOSIT')`
 
+// replacedBy selects the stays that the guest has exchanged, one after the other, for reservation $1, and their extensions.
+const replacedBy = `
+	with recursive earlier (id) as (
+	    select replaces from reservation where id = $1
+	    union select r.replaces from reservation r join earlier e on r.id = e.id)
+	select id from earlier union select r.id from reservation r join earlier e on r.extends = e.id`
+
+// LockReplaced returns the stays that the guest has exchanged for a reservation, without their extensions, and locks their rows.
+func LockReplaced(ctx context.Context, tx pgx.Tx, id booking.ReservationID) ([]booking.Reservation, error) {
+	return manyReservations(ctx, tx, `
+		where r.id = any(array(`+replacedBy+`)) and r.extends is null order by r.id for no key update of r`, id)
+}
+
 // LockExchanges returns the unpaid reservations that are to replace a reservation, and locks their rows. The caller holds the
 // lock of the reservation.
 func LockExchanges(ctx context.Context, tx pgx.Tx, replaced booking.ReservationID) ([]booking.Reservation, error) {

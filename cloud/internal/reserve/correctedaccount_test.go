@@ -118,6 +118,39 @@ func TestAccountAfterCorrectedContact(t *testing.T) {
 	})
 }
 
+// TestLinkOfAnExchangedStayFollowsTheContact: the bank has rejected the refund of a stay that its guest has exchanged. If the contact of the new
+// stay is corrected, the link that the previous contact has is void, and the new one gets another. An account of a stranger that is entered
+// there waits for another administrator.
+func TestLinkOfAnExchangedStayFollowsTheContact(t *testing.T) {
+	t.Parallel()
+	const mobile = "010-9999-3322"
+	s := open(t)
+	g := s.loggedIn(t, sandbox.MethodVirtualAccount)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError, Times: 1})
+	start, other := g.wish.Start.Add(24*time.Hour), g.wish.Room%6+1
+	s.answer(t, g.Buyer, g.exchangePath(), refundAccount(g.exchange(other, start, start.Add(time.Hour))), 200, "")
+	order := s.payHeld(t, g, moneytest.Prices[other])
+	id := s.wantState(t, order.OrderID, "DONE")
+	s.awaitRefund(t, g.id, "FAILED")
+	earlier := s.refundToken(t, g.id)
+	s.correctedTo(t, id, mobile)
+	replica, stranger := s.Replica(t), guestAccount
+	if err := replica.EnterRefundAccount(s.ctx, earlier, guestAccount); !errors.Is(err, reserve.ErrNoRefundLink) {
+		t.Fatalf("the link of the previous contact: %v", err)
+	}
+	stranger.Holder = "다른 사람"
+	if err := replica.EnterRefundAccount(s.ctx, s.anotherRefundToken(t, mobile, earlier), stranger); err != nil {
+		t.Fatal(err)
+	}
+	if err := replica.ApproveRefund(s.ctx, booking.ReservationID(g.id), frontDesk); !errors.Is(err, reserve.ErrSameAdministrator) {
+		t.Errorf("approved by the administrator who corrected the number: %v", err)
+	}
+	if err := replica.ApproveRefund(s.ctx, booking.ReservationID(g.id), hq); err != nil {
+		t.Fatal(err)
+	}
+	s.refundsDone(t, g.id)
+}
+
 // TestDeclinedAccountIsAskedForAgain: if another administrator declines the account that the guest has named, the guest receives another
 // link. The refund goes to the account that is entered there.
 func TestDeclinedAccountIsAskedForAgain(t *testing.T) {

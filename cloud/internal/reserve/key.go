@@ -143,7 +143,7 @@ type ContactCorrection struct {
 
 // CorrectContact corrects the contact of a stay, its extensions and unpaid exchanges included, that is paid or waits for its deposit. If
 // there is a key, the guest receives another one at the new contact; the previous one counts as unknown from then on, because it went to
-// another person, and companions' keys are revoked. Messages that wait to be sent to the previous contact are not sent there. The new
+// another person, and companions' keys are revoked. The same holds for the links of refunds of stays that it has replaced. Messages that wait to be sent to the previous contact are not sent there. The new
 // contact receives those about money that was returned, and the account of a deposit that is awaited.
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, ErrNotCorrectable.
@@ -177,7 +177,12 @@ func (c *change) correctContact(req ContactCorrection, actor string) error {
 	if err != nil {
 		return err
 	}
-	exchanges = slices.DeleteFunc(exchanges, func(r booking.Reservation) bool { return r.Mobile != c.r().Mobile || r.Email != c.r().Email })
+	replaced, err := postgres.LockReplaced(c.ctx, c.tx, c.r().ID)
+	if err != nil {
+		return err
+	}
+	other := func(r booking.Reservation) bool { return r.Mobile != c.r().Mobile || r.Email != c.r().Email }
+	exchanges, replaced = slices.DeleteFunc(exchanges, other), slices.DeleteFunc(replaced, other)
 	dropped, err := postgres.DropMessages(c.ctx, c.tx, c.r().ID, notify.OutcomeTemplates())
 	if err != nil {
 		return err
@@ -197,7 +202,7 @@ func (c *change) correctContact(req ContactCorrection, actor string) error {
 	if err := c.askAccountAgain(); err != nil {
 		return err
 	}
-	for _, r := range append([]booking.Reservation{c.r()}, exchanges...) {
+	for _, r := range slices.Concat([]booking.Reservation{c.r()}, exchanges, replaced) {
 		err := c.Service.audit(c.ctx, c.tx, audit.Entry{
 			Actor: actor, Action: "reservation.contact", Detail: map[string]any{"changed": changed, "reason": req.Reason},
 		}, r)

@@ -39,8 +39,9 @@ func (c *change) askAccount(refund int64, won int) error {
 	return postgres.OutcomeSent(c.ctx, c.tx, c.r().OrderID)
 }
 
-// askAccountAgain sends new links for refunds of the reservation and its extensions that wait for an account, after the contact
-// was corrected. The earlier ones, which the previous contact has, become invalid. An extension with a contact of its own keeps its link.
+// askAccountAgain sends new links for refunds of the reservation, its extensions and the stays that it has replaced, that wait for an account,
+// after the contact was corrected. The earlier ones, which the previous contact has, become invalid. A reservation with a contact of its own
+// keeps its link.
 func (c *change) askAccountAgain() error {
 	open, err := postgres.OpenRefundLinks(c.ctx, c.tx, c.r().ID)
 	if err != nil {
