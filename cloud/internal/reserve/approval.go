@@ -26,7 +26,7 @@ var ErrSameAdministrator = errors.New("reserve: another administrator has to app
 func (c *change) above(won int) bool { return c.RefundLimit > 0 && won > c.RefundLimit }
 
 // approval reports whether another administrator than by has to approve a refund account: its holder is neither the depositor nor
-// the guest, and by is a branch's administrator or a token. A name of the guest that the same administrator has corrected does not count: it would
+// the guest, and by is a branch's administrator, a token, or an administrator who is disabled since. A name of the guest that the same administrator has corrected does not count: it would
 // replace the second one.
 func (c *change) approval(to *toss.RefundAccount, by string) (bool, error) {
 	if to == nil {
@@ -37,7 +37,7 @@ func (c *change) approval(to *toss.RefundAccount, by string) (bool, error) {
 		if err != nil && !errors.Is(err, booking.ErrNoAdministrator) {
 			return false, err
 		}
-		if account.Role(admin.Role) == account.HQ {
+		if account.Role(admin.Role) == account.HQ && admin.DisabledAt.IsZero() {
 			return false, nil
 		}
 	}

@@ -151,6 +151,33 @@ func TestLinkOfAnExchangedStayFollowsTheContact(t *testing.T) {
 	s.refundsDone(t, g.id)
 }
 
+// TestAccountAfterADisabledAdministrator: an administrator of the headquarters has given a stay another phone number and was disabled. An
+// account that is entered with a login at that number waits for another administrator.
+func TestAccountAfterADisabledAdministrator(t *testing.T) {
+	t.Parallel()
+	const mobile = "010-9999-4433"
+	s := open(t)
+	g := s.guest(t, sandbox.MethodVirtualAccount)
+	replica, number := s.Replica(t), mobile
+	if err := replica.CorrectContact(s.ctx, reserve.ContactCorrection{ID: booking.ReservationID(g.id), Mobile: &number, Reason: "오타", By: hq}); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(t, `update administrator set disabled_at = now() where login_id = $1`, hq.AdminLoginID)
+	if err := g.Login(s.ctx, mobile); err != nil {
+		t.Fatal(err)
+	}
+	body := refundAccount(cancelBody(g.id))
+	body["refundReceiveAccountHolderName"] = "다른 사람"
+	s.answer(t, g.Buyer, "/payment/cancel", body, 200, "")
+	if n := s.count(t, `select count(*) from refund where reservation_id = $1 and state = 'FAILED' and account_by = 'admin:hq'`, g.id); n != 1 {
+		t.Fatalf("%d refunds wait for an administrator, want 1", n)
+	}
+	if err := replica.ApproveRefund(s.ctx, booking.ReservationID(g.id), gangnamManager); err != nil {
+		t.Fatal(err)
+	}
+	s.refundsDone(t, g.id)
+}
+
 // TestDeclinedAccountIsAskedForAgain: if another administrator declines the account that the guest has named, the guest receives another
 // link. The refund goes to the account that is entered there.
 func TestDeclinedAccountIsAskedForAgain(t *testing.T) {
