@@ -27,6 +27,10 @@ const (
 	watchTimeout = 5 * time.Second // the database has to answer a query
 )
 
+// noEvents is the message of a ping: browsers show none to scripts, which otherwise could not tell a quiet connection from one that
+// the network has dropped silently.
+var noEvents = map[string][]live.Event{"events": {}}
+
 // liveUpgrader rejects other origins than that of the address that the client used, which is in the header Host, and the public one: a proxy
 // may have replaced the header.
 func (c *Console) liveUpgrader() *websocket.Upgrader {
@@ -110,7 +114,8 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 				sendClose(conn, websocket.ClosePolicyViolation)
 				return nil
 			}
-			if conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTimeout)) != nil {
+			_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+			if conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTimeout)) != nil || conn.WriteJSON(noEvents) != nil {
 				return nil
 			}
 		}

@@ -102,3 +102,27 @@ func TestOpenConnectionEndsWithTheRole(t *testing.T) {
 		t.Errorf("got %v, want the end of the connection", err)
 	}
 }
+
+// A connection without changes carries a message at each ping, from which a browser, which shows no pings to scripts, can tell that
+// the network still delivers.
+func TestOpenConnectionIsNeverSilent(t *testing.T) {
+	console.SetPingInterval(200 * time.Millisecond)
+	s := servicetest.Start(t)
+	dialer := websocket.Dialer{Jar: s.Admin(t, "hq", "hq-demo").HTTP.Jar}
+	conn, answer, err := dialer.DialContext(t.Context(), strings.Replace(s.URL, "http", "ws", 1)+"/v2/admin/live?branch=gangnam&date=2036-11-25", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(15 * time.Second))
+	for range 2 {
+		_, message, err := conn.ReadMessage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSpace(string(message)); got != `{"events":[]}` {
+			t.Errorf("got %s, want a message without events", got)
+		}
+	}
+}

@@ -4,7 +4,7 @@ import { type Priced, price, priceLines } from "../src/booking/price";
 import { Availability, type Lookup } from "../src/booking/slots";
 import { clockOf, dateOf, inZone, parseDate, parseMinute, parseStoredEnd, slotOf, wire } from "../src/booking/time";
 import { bankChoices } from "../src/console/banks";
-import { watch } from "../src/console/live";
+import { connection, watch } from "../src/console/live";
 import { pages } from "../src/console/pages";
 import { attempt, button, explain, toast, toastWithUndo } from "../src/console/parts";
 import { timesText as consoleTimes, speakIn } from "../src/console/text";
@@ -658,6 +658,51 @@ test("a screen is fetched again when its connection is open, because its data ma
     dispose();
     window.WebSocket = real;
   }
+});
+
+test("a connection that has become silent is replaced, because the network may have dropped it without closing it", () => {
+  const [realSocket, realTimeout, realClear] = [window.WebSocket, window.setTimeout, window.clearTimeout];
+  const opened: WebSocket[] = [];
+  const timers = new Map<number, () => void>();
+  window.WebSocket = class {
+    constructor() {
+      opened.push(this as unknown as WebSocket);
+    }
+    close(): void {}
+  } as unknown as typeof WebSocket;
+  let serial = 0;
+  window.setTimeout = ((task: () => void) => {
+    timers.set(++serial, task);
+    return serial;
+  }) as typeof setTimeout;
+  window.clearTimeout = ((timer: number) => timers.delete(timer)) as typeof clearTimeout;
+  const pass = () => {
+    const [[timer, task] = []] = timers;
+    timers.delete(timer!);
+    task!();
+  };
+  const message = (data: string) => opened[opened.length - 1]!.onmessage!(new MessageEvent("message", { data }));
+  const events: unknown[] = [];
+  const [, dispose] = scope(() => watch("gangnam", "2026-11-28", (event) => events.push(event)));
+  try {
+    opened[0]!.onopen!(new Event("open"));
+    const first = [...timers.keys()];
+    message('{"events": []}');
+    equal([events, connection.peek()], [[null], "live"], "after a message without events:");
+    equal([timers.size, timers.has(first[0]!)], [1, false], "limits of the silence:");
+    pass();
+    equal([connection.peek(), opened.length], ["polling", 1], "after the silence:");
+    pass();
+    equal([opened.length, timers.size], [2, 1], "connections:");
+    opened[0]!.onclose?.(new CloseEvent("close"));
+    equal([opened.length, timers.size], [2, 1], "after the late end of the first one:");
+    opened[1]!.onopen!(new Event("open"));
+    equal([events, connection.peek()], [[null, null], "live"], "after the second connection:");
+  } finally {
+    dispose();
+    [window.WebSocket, window.setTimeout, window.clearTimeout] = [realSocket, realTimeout, realClear];
+  }
+  equal(timers.size, 0, "timers that are left:");
 });
 
 test("a page of a list that did not load is fetched again by its button", async () => {

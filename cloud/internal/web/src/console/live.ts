@@ -15,6 +15,8 @@ export interface Event {
 const pollEvery = 15_000; // ms
 const retryFirst = 500;
 const retryMost = 10_000;
+/** The silence after which a connection counts as lost. The service sends a message at least every 20 seconds. */
+const silenceTimeout = 45_000;
 
 const state = signal<"idle" | "live" | "polling">("idle");
 
@@ -64,20 +66,32 @@ function follow(
     url.search = new URLSearchParams(query).toString();
     const mine = new WebSocket(url);
     socket = mine;
+    const lost = () => {
+      if (gone || socket !== mine) return;
+      socket = undefined;
+      mine.close();
+      clearTimeout(timer);
+      report("polling");
+      timer = setTimeout(connect, wait * (0.75 + Math.random() / 2));
+      wait = Math.min(wait * 2, retryMost);
+    };
+    // A network that drops a connection silently, such as a router that restarts, is never noticed by a browser that sends nothing.
+    const heard = () => {
+      clearTimeout(timer);
+      timer = setTimeout(lost, silenceTimeout);
+    };
+    heard();
     mine.onopen = () => {
+      heard();
       tell(null); // the data may be older than the connection
       report("live");
       wait = retryFirst;
     };
     mine.onmessage = (message) => {
+      heard();
       for (const event of (JSON.parse(message.data as string) as { events: Event[] }).events) tell(event);
     };
-    mine.onclose = () => {
-      if (gone || socket !== mine) return;
-      report("polling");
-      timer = setTimeout(connect, wait * (0.75 + Math.random() / 2));
-      wait = Math.min(wait * 2, retryMost);
-    };
+    mine.onclose = lost;
   };
   connect();
   onCleanup(() => {
