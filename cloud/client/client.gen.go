@@ -2822,8 +2822,11 @@ type Site struct {
 	Languages []string `json:"languages"`
 
 	// LegalVersion The current version of the terms and the privacy policy, for consentVersion.
-	LegalVersion string        `json:"legalVersion"`
-	Payment      PaymentWidget `json:"payment"`
+	LegalVersion string `json:"legalVersion"`
+
+	// LoginCodeSeconds How long a login code is valid.
+	LoginCodeSeconds int           `json:"loginCodeSeconds"`
+	Payment          PaymentWidget `json:"payment"`
 }
 
 // Slot {room}-{YYYYMMDDHHmm}: ten minutes of a room.

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "ed7aa9157606c42b3570bd931ad373fde83ba6223f32c3c4d8262ab83ff2aa08"
+const Contract = "f7b39a9a5fc854eb35bbfe8689a0d25f998377037cf343d93bd9e3341ffa2ed3"

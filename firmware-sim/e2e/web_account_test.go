@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,9 @@ import (
 func TestWebAccount(t *testing.T) {
 	t.Parallel()
 	chromium.Need(t)
-	s := startStack(t, company)
+	settings := maps.Clone(company)
+	settings["YEOLDA_LOGIN_CODE_TTL"] = "15m"
+	s := startStack(t, settings)
 	first := newPage(t, s.Pages)
 	story := func(name string, tell func(t *testing.T, p *page)) {
 		t.Run(name, func(t *testing.T) { tell(t, first.another(t)) })
@@ -170,6 +173,7 @@ func TestWebAccount(t *testing.T) {
 		p.fill("휴대폰 번호", "01044445555")
 		p.press("인증번호 받기")
 		p.see("인증번호를 적어 주세요")
+		p.wait("the life of the code", `/1[45]:[0-5][0-9] 안에 적어 주세요/.test(document.body.innerText)`)
 		p.fill("인증번호 6자리", "12")
 		p.press("확인")
 		p.see("6자리 숫자를 적어 주세요.")

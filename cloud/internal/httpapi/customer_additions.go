@@ -107,11 +107,12 @@ func (a *API) showSite(w http.ResponseWriter, r *http.Request) error {
 		Payment   payment     `json:"payment"`
 		Languages []string    `json:"languages"`
 
-		LegalVersion string `json:"legalVersion"`
+		LegalVersion     string `json:"legalVersion"`
+		LoginCodeSeconds int    `json:"loginCodeSeconds"`
 	}{
 		toWireCompany(now.Company),
 		payment{a.Site.TossClientKey, a.Site.TossScript},
-		[]string{"ko", "en"}, now.Version,
+		[]string{"ko", "en"}, now.Version, int(a.Account.CodeTTL.Seconds()),
 	})
 }
 

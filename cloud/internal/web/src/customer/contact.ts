@@ -298,11 +298,8 @@ function form(held: Held, { over, check }: Guard): Child {
         wishOf(purchase()!),
       );
       if (!still()) return;
-      if (keep({ ...contact, orderId })) go("/book/pay");
-      else {
-        busy.set(false);
-        problem.set(t("needStorage"));
-      }
+      keep({ ...contact, orderId });
+      go("/book/pay");
     } catch (error) {
       busy.set(false);
       if (error instanceof ApiError && error.type === "ResourceTimeOutException") over();

@@ -10,17 +10,18 @@ import { computed, effect, type Signal, signal } from "../core/signal";
 import { tabStore } from "../core/storage";
 import { checkAll, field, plainNumber } from "./field";
 import { emailField, mobileField } from "./person";
-import { actions, attempt, button, explain, heading, trouble } from "./screen";
-import { type LoginType, login, sendCode } from "./service";
+import { actions, attempt, button, explain, heading, note, trouble } from "./screen";
+import { getSite, type LoginType, login, sendCode } from "./service";
 import { t } from "./text";
 
-const codeLife = 180_000; // ms
 const resendAfter = 30_000;
 
 interface Sent {
   type: LoginType;
   id: string;
   at: number;
+  /** When the code expires. */
+  until: number;
 }
 
 const key = "code";
@@ -28,7 +29,15 @@ const key = "code";
 /** The code that was sent and may still be entered: reading the message may take the memory that the tab had. */
 function unused(): Sent | null {
   const kept = JSON.parse(tabStore.get(key) ?? "null") as Sent | null;
-  return kept && kept.at + codeLife > now() ? kept : null;
+  return kept && kept.until > now() ? kept : null;
+}
+
+/** Sends a code. */
+async function send(type: LoginType, id: string): Promise<Sent> {
+  const { loginCodeSeconds } = await getSite();
+  await sendCode(type, id);
+  const at = now();
+  return { type, id, at, until: at + loginCodeSeconds * 1000 };
 }
 
 export function loginPage(): Child {
@@ -54,6 +63,7 @@ function idForm(sent: Signal<Sent | null>): Child {
     );
   return [
     heading(t("loginTitle"), t("loginText")),
+    tabStore.set(key, "null") ? null : note(t("needStorage"), "warn"),
     h(
       "div",
       { class: "tabs", role: "radiogroup", "aria-label": t("loginTitle") },
@@ -69,15 +79,12 @@ function idField(type: LoginType, sent: Signal<Sent | null>): Child {
   const { busy, problem, run } = attempt((error) =>
     error instanceof ApiError && error.status === 404 ? t("noHistory") : explain(error),
   );
-  const send = async () => {
+  const begin = async () => {
     if (!checkAll([id])) return;
     const to = id.value().trim();
-    await run(async () => {
-      await sendCode(type, to);
-      sent.set({ type, id: to, at: now() });
-    });
+    await run(async () => sent.set(await send(type, to)));
   };
-  return form(send, busy, id.view, trouble(problem), actions(submitButton(t("sendCode"), busy)));
+  return form(begin, busy, id.view, trouble(problem), actions(submitButton(t("sendCode"), busy)));
 }
 
 function codeForm(s: Sent, sent: Signal<Sent | null>): Child {
@@ -89,7 +96,7 @@ function codeForm(s: Sent, sent: Signal<Sent | null>): Child {
     attributes: { inputmode: "numeric", autocomplete: "one-time-code", maxlength: 6, pattern: "\\d{6}", class: "code" },
   });
   const time = ticking();
-  const left = computed(() => s.at + codeLife - time());
+  const left = computed(() => s.until - time());
   const { busy, problem, run } = attempt((error) => {
     code.focus();
     return error instanceof ApiError && error.status === 401 ? t("wrongCode") : explain(error);
@@ -106,8 +113,7 @@ function codeForm(s: Sent, sent: Signal<Sent | null>): Child {
   const resend = async () => {
     problem.set("");
     try {
-      await sendCode(s.type, s.id);
-      sent.set({ ...s, at: now() });
+      sent.set(await send(s.type, s.id));
     } catch (error) {
       problem.set(explain(error));
     }

@@ -10,7 +10,7 @@ import { signal } from "../core/signal";
 import { exchange, exchangeAccount, exchanged, exchangeNote, exchangePrice, exchanging } from "./exchange";
 import { question, sign } from "./icons";
 import { missing } from "./missing";
-import { begin, giveUp } from "./purchase";
+import { begin, giveUp, keep } from "./purchase";
 import { actions, button, explain, facts, fetched, heading, link, note, notice, trouble } from "./screen";
 import { seller } from "./seller";
 import { type Branch, branchName, canCancel, getBranch, getDay, refundText } from "./service";
@@ -73,6 +73,11 @@ function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: stri
   const busy = signal(false);
   const problem = signal("");
   const reserve = async () => {
+    // Before the room is held: a browser that stores nothing has no cookies either, so it could not pay for the hold.
+    if (!keep({})) {
+      problem.set(t("needStorage"));
+      return;
+    }
     const still = staying();
     busy.set(true);
     problem.set("");
