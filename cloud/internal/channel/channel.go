@@ -6,16 +6,14 @@ import (
 	"time"
 )
 
-// Channel connects to one kind of booking channel.
-type Channel interface {
-	// Name returns ical, gateway or manual.
-	Name() string
-	// Block makes a time unavailable at the channel and returns the channel's reference. It is idempotent by
-	// Block.ID. After an [ErrRejected] a retry cannot succeed; after any other error the caller retries.
-	Block(ctx context.Context, b Block) (ref string, err error)
-	// Unblock removes a block. Removing an unknown block is not an error.
-	Unblock(ctx context.Context, ref string) error
-	// Pull reads the bookings made at the channel. A channel that pushes its bookings returns Unchanged.
+// Names of channels, as stored with a listing. That of calendars, ical, is written by package postgres only.
+const (
+	NameGateway = "gateway"
+	NameManual  = "manual" // maintained by staff
+)
+
+// Puller reads the bookings that were made at a channel.
+type Puller interface {
 	Pull(ctx context.Context, f Feed) (Pulled, error)
 }
 
@@ -77,18 +75,3 @@ func RetryAfter(failures int) (pause time.Duration, ok bool) {
 	}
 	return 0, false
 }
-
-// Manual is the channel that staff maintain by hand.
-type Manual struct{}
-
-// Name implements [Channel].
-func (Manual) Name() string { return "manual" }
-
-// Block implements [Channel]; there is no system to notify.
-func (Manual) Block(_ context.Context, b Block) (string, error) { return b.ID, nil }
-
-// Unblock implements [Channel].
-func (Manual) Unblock(context.Context, string) error { return nil }
-
-// Pull implements [Channel].
-func (Manual) Pull(context.Context, Feed) (Pulled, error) { return Pulled{Unchanged: true}, nil }

@@ -1,12 +1,12 @@
 // Package channel connects rooms to external booking channels, so that a room sold at
 // a channel is not sold here, and vice versa.
 //
-// There is one port, [Channel], and an adapter for each kind of channel:
+// There are three kinds of channels:
 //
 //	ICal     both sides read the other's calendar every few minutes. Nearly every
 //	         channel supports it, but it cannot prevent a double booking in between.
 //	Gateway  both sides notify the other immediately, in signed JSON.
-//	Manual   staff copy bookings by hand; there is no automatic exchange.
+//	manual   staff copy bookings by hand; there is no automatic exchange.
 //
 // Importing a calendar is guarded twice: the address must be public, because the person
 // who configures a feed must not reach our network through it, and the content must be

@@ -54,16 +54,7 @@ func newICal(domain string, now func() time.Time, dialer *net.Dialer, tlsConfig 
 	}}
 }
 
-// Name implements [Channel].
-func (*ICal) Name() string { return "ical" }
-
-// Block implements [Channel]; the exported calendar already contains the time.
-func (*ICal) Block(_ context.Context, b Block) (string, error) { return b.ID, nil }
-
-// Unblock implements [Channel].
-func (*ICal) Unblock(context.Context, string) error { return nil }
-
-// Pull implements [Channel]. Its errors do not contain the feed's address, which is a secret.
+// Pull implements [Puller]. Its errors do not contain the feed's address, which is a secret.
 func (c *ICal) Pull(ctx context.Context, f Feed) (Pulled, error) {
 	body, cursor, err := c.fetch(ctx, f)
 	if err != nil {

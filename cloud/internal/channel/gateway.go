@@ -81,12 +81,6 @@ func NewGateway(cfg GatewayConfig) (*Gateway, error) {
 	return &Gateway{cfg, strings.TrimRight(cfg.URL, "/") + "/partner/v1/blocks"}, nil
 }
 
-// Name implements [Channel].
-func (*Gateway) Name() string { return "gateway" }
-
-// Pull implements [Channel]; the partner pushes its bookings, see [ParseEvent].
-func (*Gateway) Pull(context.Context, Feed) (Pulled, error) { return Pulled{Unchanged: true}, nil }
-
 type blockMessage struct {
 	Type      string     `json:"type"`
 	BlockID   string     `json:"blockId"`
@@ -95,14 +89,15 @@ type blockMessage struct {
 	End       *time.Time `json:"end,omitempty"`
 }
 
-// Block implements [Channel].
-func (g *Gateway) Block(ctx context.Context, b Block) (string, error) {
-	return b.ID, g.post(ctx, blockMessage{"block.created", b.ID, b.ListingID, &b.Start, &b.End})
+// Block makes a time unavailable at the partner. It is idempotent by Block.ID. After an [ErrRejected] a retry cannot succeed; after any
+// other error the caller retries.
+func (g *Gateway) Block(ctx context.Context, b Block) error {
+	return g.post(ctx, blockMessage{"block.created", b.ID, b.ListingID, &b.Start, &b.End})
 }
 
-// Unblock implements [Channel].
-func (g *Gateway) Unblock(ctx context.Context, ref string) error {
-	return g.post(ctx, blockMessage{Type: "block.cancelled", BlockID: ref})
+// Unblock removes a block. Removing an unknown block is not an error.
+func (g *Gateway) Unblock(ctx context.Context, id string) error {
+	return g.post(ctx, blockMessage{Type: "block.cancelled", BlockID: id})
 }
 
 func (g *Gateway) post(ctx context.Context, m blockMessage) error {

@@ -120,7 +120,6 @@ func (s *step) partnerAgain() {
 
 // feed is a calendar with contents.
 type feed struct {
-	channel.Manual
 	list []channel.Booking
 }
 

@@ -110,7 +110,6 @@ func TestPublishedCalendar(t *testing.T) {
 
 // feed is a partner's calendar with contents set by the test.
 type feed struct {
-	channel.Manual
 	address string // of the last read
 	pulled  channel.Pulled
 	err     error

@@ -23,7 +23,7 @@ type Service struct {
 	Keys    *seal.Keyring
 	Gateway *channel.Gateway // nil if there is no gateway
 	Partner string           // name of the gateway's partner
-	ICal    channel.Channel  // reads calendars
+	ICal    channel.Puller   // reads calendars
 	Domain  string           // our domain in published calendars
 	Log     *slog.Logger
 
@@ -52,7 +52,7 @@ func (s *Service) Prepare(ctx context.Context) error {
 	if s.Gateway == nil {
 		return nil
 	}
-	if err := postgres.EnsureListings(ctx, s.DB.Pool, s.Gateway.Name(), s.Partner); err != nil {
+	if err := postgres.EnsureListings(ctx, s.DB.Pool, channel.NameGateway, s.Partner); err != nil {
 		return fmt.Errorf("list all rooms at partner %s: %w", s.Partner, err)
 	}
 	return nil
@@ -104,8 +104,7 @@ func (s *Service) send(ctx context.Context, b postgres.Block) error {
 	if b.State == postgres.BlockUnwanted {
 		return s.Gateway.Unblock(ctx, ref(b.ID))
 	}
-	_, err := s.Gateway.Block(ctx, channel.Block{ID: ref(b.ID), ListingID: b.ExternalID, Start: b.Start, End: b.End})
-	return err
+	return s.Gateway.Block(ctx, channel.Block{ID: ref(b.ID), ListingID: b.ExternalID, Start: b.Start, End: b.End})
 }
 
 // ref returns a block's id at the partner. The gateway keeps our id, so a block can be removed even if the response
@@ -169,14 +168,14 @@ func (s *Service) Enter(ctx context.Context, e Entry) (booking.ReservationID, er
 	wrap := func(err error) error {
 		return fmt.Errorf("enter booking %q of partner %s in room %d of %s: %w", e.ExternalID, e.Partner, e.Room, e.Branch, err)
 	}
-	if err := postgres.EnsureListings(ctx, s.DB.Pool, channel.Manual{}.Name(), e.Partner); err != nil {
+	if err := postgres.EnsureListings(ctx, s.DB.Pool, channel.NameManual, e.Partner); err != nil {
 		return 0, wrap(err)
 	}
 	listing, err := postgres.ListingOf(ctx, s.DB.Pool, e.Partner, e.Branch+"-"+strconv.Itoa(e.Room))
 	if err != nil {
 		return 0, wrap(err)
 	}
-	if s.Gateway != nil && listing.Channel == s.Gateway.Name() || listing.HasAddress() {
+	if s.Gateway != nil && listing.Channel == channel.NameGateway || listing.HasAddress() {
 		return 0, wrap(&booking.InvalidError{Field: "partner", Problem: "the partner reports its bookings of the room itself"})
 	}
 	id, err := s.Reserve.TakePartnerBooking(ctx, reserve.PartnerBooking{Listing: listing, Booking: channel.Booking{
