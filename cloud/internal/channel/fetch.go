@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -26,6 +27,7 @@ type ICal struct {
 	domain string
 	now    func() time.Time
 	http   *http.Client
+	parser sync.Mutex // one calendar at a time: the budget of its parser is a time
 }
 
 // NewICal returns the adapter. domain is the domain of our exported calendars, whose entries are skipped on import.
@@ -63,6 +65,8 @@ func (c *ICal) Pull(ctx context.Context, f Feed) (Pulled, error) {
 	if body == nil {
 		return Pulled{Unchanged: true, Cursor: f.Cursor}, nil
 	}
+	c.parser.Lock()
+	defer c.parser.Unlock()
 	bookings, problems, later, err := ParseCalendar(ctx, body, f.Zone, c.domain, c.now())
 	if err != nil {
 		return Pulled{}, err

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,6 +106,41 @@ func TestPublishedCalendar(t *testing.T) {
 		if status, _, _ := s.get(t, path, ""); status != http.StatusNotFound {
 			t.Errorf("%s: %d", path, status)
 		}
+	}
+}
+
+// A calendar whose server does not answer delays no other one.
+func TestSilentCalendarDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.leadImports(t)
+	for room := range 2 {
+		s.calendar(t, room+1, strconv.Itoa(room))
+	}
+	service := s.reads(t, &feed{})
+	service.ICal = &silentFirst{next: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
+	defer cancel()
+	if err := service.ImportFeeds(ctx); err != nil {
+		t.Errorf("the second calendar was not read while the first one did not answer: %v", err)
+	}
+}
+
+// silentFirst answers for the first calendar once the next one is read.
+type silentFirst struct {
+	reads atomic.Int32
+	next  chan struct{}
+}
+
+func (f *silentFirst) Pull(ctx context.Context, _ channel.Feed) (channel.Pulled, error) {
+	if f.reads.Add(1) == 2 {
+		close(f.next)
+	}
+	select {
+	case <-f.next:
+		return channel.Pulled{Unchanged: true}, nil
+	case <-ctx.Done():
+		return channel.Pulled{}, ctx.Err()
 	}
 }
 

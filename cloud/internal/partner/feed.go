@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/channel"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -22,6 +24,9 @@ const (
 	quarantineInterval = time.Hour
 )
 
+// feedReaders is the number of calendars that are read at the same time: a server that does not answer delays its own for ten seconds.
+const feedReaders = 16
+
 // ImportFeeds imports the calendars that are due.
 func (s *Service) ImportFeeds(ctx context.Context) error {
 	now := s.DB.Now()
@@ -29,10 +34,16 @@ func (s *Service) ImportFeeds(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find due calendars: %w", err)
 	}
-	for _, listing := range feeds {
-		err = errors.Join(err, s.Import(ctx, listing))
+	var readers errgroup.Group
+	readers.SetLimit(feedReaders)
+	failures := make([]error, len(feeds))
+	for i, listing := range feeds {
+		readers.Go(func() error {
+			failures[i] = s.Import(ctx, listing)
+			return nil
+		})
 	}
-	return err
+	return errors.Join(readers.Wait(), errors.Join(failures...))
 }
 
 // FollowConflicts takes the bookings in conflict again: the conflicting reservation may have ended since the calendar was read, and the
