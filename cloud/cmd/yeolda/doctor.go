@@ -33,7 +33,7 @@ func (c *doctorCmd) Run(p *program) error {
 		e.run(doctor.Outside())
 	}
 	if e.failed > 0 {
-		return fmt.Errorf("%w: %d findings", errUnwell, e.failed)
+		return fmt.Errorf("%w: %d marked FAIL", errUnwell, e.failed)
 	}
 	return nil
 }

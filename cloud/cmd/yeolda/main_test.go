@@ -107,7 +107,6 @@ var blots = []struct {
 	{regexp.MustCompile(`(warn|FAIL)  database     (fsync|full_page_writes|synchronous_commit) is off.*\n.*\n`), ""}, // of the server tests run on
 	{regexp.MustCompile(`(ok  |warn|FAIL)  disk         .*\n( +→.*\n)?`), "ok    disk         <space>\n"},
 	{regexp.MustCompile(`holidays of \d+`), "holidays of <year>"},
-	{regexp.MustCompile(`mended: \d+ findings`), "mended: <number> findings"},
 	{regexp.MustCompile(`migration \d+`), "migration <number>"},
 	{regexp.MustCompile(os.TempDir() + `\S*/`), "<dir>/"},
 }

@@ -188,7 +188,7 @@ func (b *Broker) close() error {
 
 // Stats are counters since the start, except for Sessions.
 type Stats struct {
-	Sessions int   // authenticated connections now
+	Sessions int   // connected agents now
 	Unsent   int64 // messages dropped for agents that do not read
 
 	Brokers map[string]bool // whether this replica is connected, by the address of the broker; nil with the embedded one

@@ -195,10 +195,10 @@ func TestDoctorOnThePublicAddress(t *testing.T) {
 	c.says(t, "ok", "leads here", "")
 	body = "<h1>It works!</h1>"
 	c.examinePublic(t.Context())
-	c.says(t, "FAIL", "not as this service does", "/api/virtualaccount/webhook")
+	c.says(t, "FAIL", "not an answer of this service", "/api/virtualaccount/webhook")
 	site.Close()
 	c.examinePublic(t.Context())
-	c.says(t, "FAIL", "refused", "callbacks come by that way too")
+	c.says(t, "FAIL", "refused", "callbacks need them too")
 	c = newClinic(t, demoOnly)
 	c.examinePublic(t.Context())
 	if text := c.text(); text != "" {
@@ -233,7 +233,7 @@ func TestDoctorOnCertificates(t *testing.T) {
 	for _, test := range []struct {
 		left          time.Duration
 		level, remedy string
-	}{{90 * 24 * time.Hour, "ok", ""}, {10 * 24 * time.Hour, "warn", "renew it, and find out"}, {-time.Hour, "FAIL", "nobody can connect"}} {
+	}{{90 * 24 * time.Hour, "ok", ""}, {10 * 24 * time.Hour, "warn", "renew it, and find out"}, {-time.Hour, "FAIL", "no agent can connect"}} {
 		c.settings.MQTT.TLSCert, c.settings.MQTT.TLSKey = certificate(t, time.Now().Add(test.left))
 		c.examineCertificate()
 		c.says(t, test.level, "of the MQTT listener", test.remedy)
@@ -398,15 +398,15 @@ func TestDoctorOnCallbacksAndZones(t *testing.T) {
 	c.says(t, "FAIL", "reported none of 2 deposits", "register https://rooms.example/api/virtualaccount/webhook")
 	exec(`insert into webhook_event (transmission_id, order_id, status) values ('a', $1, 'DONE')`, "order-1")
 	examine()
-	c.says(t, "warn", "not told of 1 of 2 deposits", "registered for both keys")
+	c.says(t, "warn", "not reported 1 of 2 deposits", "registered for both keys")
 	exec(`insert into webhook_event (transmission_id, order_id, status) values ('b', $1, 'DONE')`, "order-2")
 	examine()
-	c.says(t, "ok", "came for all of 2 deposits", "")
+	c.says(t, "ok", "reported all of 2 deposits", "")
 
 	if err := c.examineBranches(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	c.says(t, "FAIL", `the time zone "Asia/Soul"`, "update branch set time_zone")
+	c.says(t, "FAIL", `the unknown time zone "Asia/Soul"`, "update branch set time_zone")
 }
 
 // TestDoctorOnMisplacedReservations: a stay to come belongs to another branch than its room. Those that are over are not named.

@@ -52,7 +52,7 @@ func (d *exam) judgeServer(server postgres.ServerDiagnosis) {
 		d.ok("database", "PostgreSQL "+server.Version)
 	}
 	if server.Standby {
-		d.fail("database", "the server is a standby and takes no writes", "let YEOLDA_DATABASE_URL lead to the primary (target_session_attrs=read-write)")
+		d.fail("database", "the server is a standby and takes no writes", "point YEOLDA_DATABASE_URL at the primary (target_session_attrs=read-write)")
 	} else if server.ReadOnly {
 		d.fail("database", "the database takes no writes: default_transaction_read_only is on",
 			"alter database or alter role ... reset default_transaction_read_only, or the same in postgresql.conf, when its cause, often a full disk, is removed")
@@ -140,15 +140,15 @@ func (d *exam) examineWork(ctx context.Context, db *postgres.DB) error {
 		judge("work", "no new reservations are taken: those that a backup lacked are made again since "+begun.UTC().Format("2006-01-02 15:04 UTC"),
 			"yeolda rebuild names what fails, usually the payment provider; yeolda rebuild --end gives up")
 	}
-	stuck := func(n int, what, mend string) {
+	stuck := func(n int, what, remedy string) {
 		if n > 0 {
-			d.warn("work", fmt.Sprintf("%d %s", n, what), mend)
+			d.warn("work", fmt.Sprintf("%s: %d", what, n), remedy)
 		}
 	}
-	stuck(work.Unsettled, "payments are not settled after 15 minutes", "check that the payment provider is reachable; the console lists them")
-	stuck(work.RefundsFailed, "refunds have failed", "the console lists them with the provider's reason")
-	stuck(work.Differences, "differences from the provider's books", "the console lists them")
-	stuck(work.MessagesFailed, "messages were not delivered in the last day", "check the message provider; the console can send them again")
+	stuck(work.Unsettled, "payments that are not settled after 15 minutes", "check that the payment provider is reachable; the console lists them")
+	stuck(work.RefundsFailed, "failed refunds", "the console lists them with the provider's reason")
+	stuck(work.Differences, "discrepancies with the provider's books", "the console lists them")
+	stuck(work.MessagesFailed, "messages that were not delivered in the last day", "check the message provider; the console can send them again")
 	if work.Administrators == 0 {
 		d.warn("accounts", "there is no administrator", "yeolda admin add LOGIN --role hq")
 	}
@@ -198,13 +198,13 @@ func (d *exam) examineBranches(ctx context.Context, db *postgres.DB) error {
 	for _, b := range branches {
 		const subject = "branch"
 		well := true
-		complain := func(text, mend string) {
+		complain := func(text, remedy string) {
 			well = false
-			d.warn(subject, b.Code+" "+text, mend)
+			d.warn(subject, b.Code+" "+text, remedy)
 		}
 		if _, err := time.LoadLocation(b.Zone); err != nil {
 			well = false
-			d.fail(subject, fmt.Sprintf("%s is in the time zone %q, which nobody knows", b.Code, b.Zone), "update branch set time_zone = 'Asia/Seoul' where code = '"+b.Code+"'")
+			d.fail(subject, fmt.Sprintf("%s has the unknown time zone %q", b.Code, b.Zone), "update branch set time_zone = 'Asia/Seoul' where code = '"+b.Code+"'")
 		}
 		if b.Agents == 0 {
 			complain("has no agent", "yeolda agent enroll "+b.Code)
@@ -220,14 +220,14 @@ func (d *exam) examineBranches(ctx context.Context, db *postgres.DB) error {
 			complain(fmt.Sprintf("has rooms without a price: %v", b.Unpriced), "customers cannot reserve them; set prices in the branch file")
 		}
 		if missing := len(b.Rooms) + 1 - len(b.PINs); missing > 0 {
-			complain(fmt.Sprintf("has %d doors without a PIN", missing), "yeolda branch apply makes them up")
+			complain(fmt.Sprintf("lacks the PINs of its doors: %d", missing), "yeolda branch apply creates them")
 		}
 		if n := exposed[b.Code]; n > 0 {
-			complain(fmt.Sprintf("has %d door PINs that were disclosed to guests", n), "change them at the keypads; yeolda pin list shows which, yeolda pin set records the change")
+			complain(fmt.Sprintf("has door PINs that were disclosed to guests: %d", n), "change them at the keypads; yeolda pin list shows which, yeolda pin set records the change")
 		}
 		if shut := shutPINs(keys, b.PINs); shut > 0 {
 			well = false
-			d.fail(subject, fmt.Sprintf("%s has %d PINs that do not open with the encryption key", b.Code, shut), "add the key they were sealed with to YEOLDA_ENCRYPTION_KEY, behind a comma")
+			d.fail(subject, fmt.Sprintf("%s has door PINs that cannot be decrypted with the encryption key: %d", b.Code, shut), "add the key they were sealed with to YEOLDA_ENCRYPTION_KEY, behind a comma")
 		}
 		if well {
 			d.ok(subject, b.Code+" is online")
@@ -241,14 +241,14 @@ func (d *exam) examineBranches(ctx context.Context, db *postgres.DB) error {
 	return err
 }
 
-// examineCompany names the facts that the law wants shown and that the pages lack.
+// examineCompany names the facts that the law requires and that the pages lack.
 func (d *exam) examineCompany(ctx context.Context, db *postgres.DB) error {
 	now, err := (&company.Service{DB: db, First: d.facts}).Read(ctx)
 	if err != nil {
 		return err
 	}
 	if missing := now.Company.Missing(); len(missing) > 0 {
-		d.warn("law", "the pages lack facts about the company that the law wants shown: "+strings.Join(missing, ", "), "the console, Company; or the YEOLDA_LEGAL_ variables before the first change there")
+		d.warn("law", "the pages lack facts about the company that the law requires: "+strings.Join(missing, ", "), "the console, Company; or the YEOLDA_LEGAL_ variables before the first change there")
 	}
 	return nil
 }
@@ -275,7 +275,7 @@ func (d *exam) examineSeals(ctx context.Context, db *postgres.DB) error {
 		stale += n
 	}
 	if stale > 0 {
-		d.warn("secrets", fmt.Sprintf("%d values are sealed with an old encryption key", stale), "yeolda reseal, then take the old key out of YEOLDA_ENCRYPTION_KEY")
+		d.warn("secrets", fmt.Sprintf("values that are sealed with an old encryption key: %d", stale), "yeolda reseal, then remove the old key from YEOLDA_ENCRYPTION_KEY")
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (d *exam) examineDisk(dir string, space func(dir string) (free, total uint6
 	case free < diskNeeded:
 		d.fail("disk", text, "make room: without it the database stops")
 	case float64(free) < diskNotice*float64(total):
-		d.warn("disk", text, "make room before the database stops for want of it")
+		d.warn("disk", text, "make room before the database stops")
 	default:
 		d.ok("disk", text)
 	}

@@ -95,14 +95,14 @@ func (d *exam) examinePublic(ctx context.Context) {
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		d.fail(subject, err.Error(), "check the name in DNS, the proxy and the firewall: the payment provider's callbacks come by that way too")
+		d.fail(subject, err.Error(), "check the name in DNS, the proxy and the firewall: the payment provider's callbacks need them too")
 		return
 	}
 	defer answer.Body.Close()
 	var envelope struct{ Status string }
 	err = json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(&envelope)
 	if err != nil || answer.StatusCode != http.StatusOK || envelope.Status != "success" {
-		d.fail(subject, fmt.Sprintf("%s answers %s, and not as this service does", u.Host, answer.Status), "let the proxy pass every path on, /api/virtualaccount/webhook among them")
+		d.fail(subject, fmt.Sprintf("%s answers %s, which is not an answer of this service", u.Host, answer.Status), "have the proxy forward every path, including /api/virtualaccount/webhook")
 		return
 	}
 	d.ok(subject, u.Host+" leads here")
@@ -117,18 +117,18 @@ const depositsOf = 30 * 24 * time.Hour
 // examineDeposits finds callbacks that are not registered, by deposits without one. The service finds such deposits by
 // asking, so no payment is lost, but customers wait for their key.
 func (d *exam) examineDeposits(ctx context.Context, db *postgres.DB) error {
-	deposits, untold, err := postgres.DiagnoseDeposits(ctx, db.Pool, db.Now().Add(-depositsOf))
+	deposits, unreported, err := postgres.DiagnoseDeposits(ctx, db.Pool, db.Now().Add(-depositsOf))
 	if err != nil {
 		return err
 	}
 	address := strings.TrimSuffix(d.settings.HTTP.PublicURL, "/") + "/api/virtualaccount/webhook"
 	switch {
-	case untold > 0 && untold == deposits:
+	case unreported > 0 && unreported == deposits:
 		d.fail("callbacks", fmt.Sprintf("the provider has reported none of %d deposits", deposits), "register "+address+" at the payment provider, for deposits (DEPOSIT_CALLBACK), for each of the two keys")
-	case untold > 0:
-		d.warn("callbacks", fmt.Sprintf("the provider has not told of %d of %d deposits", untold, deposits), "look whether "+address+" is registered for both keys, and was always reachable")
+	case unreported > 0:
+		d.warn("callbacks", fmt.Sprintf("the provider has not reported %d of %d deposits", unreported, deposits), "check that "+address+" is registered for both keys, and was always reachable")
 	case deposits > 0:
-		d.ok("callbacks", fmt.Sprintf("came for all of %d deposits", deposits))
+		d.ok("callbacks", fmt.Sprintf("the provider has reported all of %d deposits", deposits))
 	}
 	return nil
 }

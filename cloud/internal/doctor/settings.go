@@ -39,7 +39,7 @@ func (d *exam) examineSettings() {
 		d.fail("payments", "the keys of the payment provider are test keys: rooms are sold and no money is taken", "set the live keys before customers use the service")
 	}
 	if d.production() && !d.settings.Log.AuditHeadURL.Set() {
-		d.warn("audit", "no head of the audit log leaves this machine by the hour", "set YEOLDA_AUDIT_HEAD_URL to a receiver on another machine, see deploy/README.md, Evidence")
+		d.warn("audit", "no head of the audit log is copied to another machine", "set YEOLDA_AUDIT_HEAD_URL to a receiver on another machine, see deploy/README.md, Evidence")
 	}
 	if !config.Loopback(d.settings.HTTP.MetricsAddr) {
 		d.warn("settings", "metrics and profiles are served at "+d.settings.HTTP.MetricsAddr, "keep that address inside a private network")
@@ -78,7 +78,7 @@ func (d *exam) examineSite() {
 		return
 	}
 	if proxy := d.untrustedProxy(); proxy != "" {
-		d.fail("proxy", "requests come through "+proxy+", which YEOLDA_TRUSTED_PROXIES lacks: all its clients share one address, and the limits lock out everyone as soon as one client exceeds them",
+		d.fail("proxy", "requests come through "+proxy+", which YEOLDA_TRUSTED_PROXIES lacks: all its clients share one address, and the limits reject every client as soon as one exceeds them",
 			"add the address or network of the proxy to YEOLDA_TRUSTED_PROXIES")
 	}
 }
@@ -99,9 +99,9 @@ func (d *exam) examineCertificate() {
 func (d *exam) examineExpiry(which string, end time.Time) {
 	switch left := time.Until(end); {
 	case left < 0:
-		d.fail("certificate", which+" expired on "+when(end), "renew it: nobody can connect")
+		d.fail("certificate", which+" expired on "+when(end), "renew it: no agent can connect")
 	case left < certificateNotice:
-		d.warn("certificate", which+" expires on "+when(end), "renew it, and find out why that did not happen by itself")
+		d.warn("certificate", which+" expires on "+when(end), "renew it, and find out why the automatic renewal did not")
 	default:
 		d.ok("certificate", which+" is valid until "+when(end))
 	}

@@ -47,13 +47,13 @@ var (
 	jobsDesc         = describe("jobs", "Background jobs that are not finished, by state.", "state")
 	oldestDesc       = describe("oldest_seconds", "Age of the oldest waiting item: job, message, payment without an answer, callback.", "kind")
 	reconciledDesc   = describe("reconciliation_completed_timestamp", "Unix time at which the last complete comparison with the provider's books ended; 0: never.")
-	differencesDesc  = describe("reconciliation_differences", "Unresolved differences between the payment provider's books and ours.")
+	differencesDesc  = describe("reconciliation_differences", "Unresolved discrepancies between the payment provider's books and ours.")
 	branchesDesc     = describe("branches", "Branches.")
 	onlineDesc       = describe("agents_online", "Branches whose agent is online.")
 	scrapedDesc      = describe("vitals_up", "Whether the database returned any figure.")
 
 	figureDesc      = describe("figure_up", "Whether a figure of the database was read.", "figure")
-	successDesc     = describe("last_success_timestamp_seconds", "Time of the last success of recurring work: write (canary), sweep, reconciliation, backup, head (of the audit log), doctor.", "work")
+	successDesc     = describe("last_success_timestamp_seconds", "Time of the last success of recurring work: write (canary), sweep, reconciliation, backup, archive (segments), base (backup of the archive), restore-test, head (of the audit log), doctor.", "work")
 	checkDesc       = describe("doctor_check", "Last result of each check that the service makes of its installation every hour: 1 for its state (ok, warn or fail).", "check", "state")
 	checkedDesc     = describe("doctor_check_timestamp_seconds", "Time of the last run of each check of the installation.", "check")
 	branchOnline    = describe("branch_online", "Whether the agent of a branch is online; branches that never had an agent are omitted.", "branch")
@@ -73,7 +73,7 @@ var (
 	waitDesc        = describe("db_acquire_wait_seconds_total", "Time spent waiting for a connection.")
 
 	connectedDesc = describe("mqtt_connected", "Whether this replica is connected to the agents.")
-	sessionsDesc  = describe("mqtt_sessions", "Agents connected to this replica.")
+	sessionsDesc  = describe("mqtt_sessions", "Agents connected to the embedded broker of this replica, or to any external broker.")
 	brokerDesc    = describe("mqtt_broker_connected", "Whether this replica is connected to a broker of its pool.", "broker")
 )
 
