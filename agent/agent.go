@@ -50,16 +50,16 @@ func Run(ctx context.Context, config Config, board Board) error {
 	a := &agent{ctx: ctx, config: config, log: log, bootID: rand.Text(), wake: make(chan struct{}, 1), writes: make(chan func(), maxWrites), keys: keyring{file: config.KeyFile, username: config.Username, keys: config.GrantKeys}}
 	a.messages.Log, a.messages.Name = log, "decoding messages"
 	if err := a.keys.load(); err != nil {
-		log.Error("the keys of the credential are used", "error", err)
+		log.Error("the stored key list is not used, but the keys of the credential", "error", err)
 	}
 	a.brokers = brokerList{file: config.BrokerFile, username: config.Username, own: brokers}
 	listed, err := a.brokers.load()
 	if err != nil {
-		log.Error("only the brokers of the settings are used", "error", err)
+		log.Error("the stored list of brokers is not used, only the brokers of the settings", "error", err)
 	}
 	a.secrets = newSecrets(config)
 	if err := a.secrets.load(); err != nil {
-		log.Error("the secrets of the credentials are used", "error", err)
+		log.Error("the stored secrets are not used, but those of the credential", "error", err)
 	}
 	a.epoch.Store(a.keys.epoch)
 	a.events.send = a.report

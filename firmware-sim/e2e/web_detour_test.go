@@ -13,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/proof/world"
 )
 
-// The screens of a purchase, in their order, and what guests do on them instead of going on.
+// The screens of a purchase, in their order, and what guests do there instead of continuing.
 var (
 	purchaseScreens = []string{"contact", "pay", "provider", "confirm", "receipt"}
 	purchaseDetours = []string{"back", "forward", "reload", "second tab", "duplicate tab", "language", "brand"}

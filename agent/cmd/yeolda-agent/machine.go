@@ -51,7 +51,7 @@ func lockMemory(log *slog.Logger) {
 	}
 	for _, a := range mappings(string(maps), program) {
 		if _, _, errno := unix.Syscall(unix.SYS_MLOCK, a[0], a[1]-a[0], 0); errno != 0 {
-			log.Debug("program not locked", "error", errno)
+			log.Debug("the program is not locked in memory", "error", errno)
 		}
 	}
 }

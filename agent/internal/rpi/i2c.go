@@ -92,7 +92,7 @@ func newBus(name string) *bus {
 	return &bus{name: name, open: func() (i2c.BusCloser, error) {
 		number, err := strconv.Atoi(name)
 		if err != nil {
-			return nil, fmt.Errorf("bus %q is not a number, as 1 for /dev/i2c-1", name)
+			return nil, fmt.Errorf("bus %q is not a number such as 1 for /dev/i2c-1", name)
 		}
 		return sysfs.NewI2C(number)
 	}}

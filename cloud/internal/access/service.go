@@ -156,7 +156,7 @@ func (s *Service) sweep(ctx context.Context) {
 			continue
 		}
 		for _, e := range ended {
-			s.Log.Warn("access: request ended for its age", "request", e.ID, "state", e.State)
+			s.Log.Warn("access: overdue request ended", "request", e.ID, "state", e.State)
 			s.end(e.ID, e.State)
 		}
 	}

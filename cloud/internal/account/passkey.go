@@ -212,7 +212,7 @@ func (s *Service) LoginWithPasskey(ctx context.Context, client string, answer []
 		return Principal{}, s.refusePasskey(ctx, err)
 	}
 	if credential.Authenticator.CloneWarning {
-		return Principal{}, s.refusePasskey(ctx, errors.New("the counter of the passkey went back: it may be a copy"))
+		return Principal{}, s.refusePasskey(ctx, errors.New("the counter of the passkey has decreased: it may be a copy"))
 	}
 	raw, err := json.Marshal(credential)
 	if err != nil {

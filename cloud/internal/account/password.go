@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// MaxLoginID is the longest login id that a login reads, in characters.
+// MaxLoginID is the maximum length of a login id, in characters.
 const MaxLoginID = 100
 
 // Parameters of argon2id as recommended by OWASP's password storage cheat sheet: 19 MiB, two passes, one lane.

@@ -210,7 +210,7 @@ func (r *Ring) Rotate(ctx context.Context, actor string) (epoch uint64, err erro
 }
 
 // Finish ends a rotation: the new key remains alone, and the old ones are retired. It returns ErrNone, or ErrBehind if an
-// active agent does not have the new key and anyway is false. Such an agent opens no door until it has connected and has
+// active agent does not have the new key, unless anyway is set. Such an agent opens no door until it has connected and has
 // applied the lists that it missed, which takes less than a second.
 func (r *Ring) Finish(ctx context.Context, actor string, anyway bool) error {
 	err := r.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {

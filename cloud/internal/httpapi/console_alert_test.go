@@ -83,7 +83,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// Contacts are part of the settings: validated, stored sealed, and shown without addresses to those who change nothing.
+// Contacts are part of the settings: validated, stored sealed, and shown without addresses to administrators who may not change settings.
 func TestAlertContactsInSettings(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

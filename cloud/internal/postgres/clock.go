@@ -89,7 +89,7 @@ func (c *Clock) Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) e
 	defer tick.Stop()
 	for wrong := false; ; {
 		if err := c.compareInTime(ctx, pool); err != nil && ctx.Err() == nil {
-			log.WarnContext(ctx, "the clock is not compared", "error", err)
+			log.WarnContext(ctx, "the clocks were not compared", "error", err)
 		}
 		if ahead := c.Ahead(); wrong != (ahead.Abs() > ClockTolerance) {
 			if wrong = !wrong; wrong {

@@ -47,8 +47,8 @@ func EndErasures(ctx context.Context, q Querier, persons []string) error {
 	return nil
 }
 
-// ErasureDue reports whether a pass erases a contact with the pseudonym person: the service has not erased it since the last
-// restore, or a reservation is over. Passes in between would delete the sessions and blocks of a guest whose stay is to come.
+// ErasureDue reports whether a run of the erasure erases a contact with the pseudonym person: the service has not erased it since the
+// last restore, or a reservation is over. Runs in between would delete the sessions and blocks of a guest whose stay is to come.
 func ErasureDue(ctx context.Context, q Querier, contact, person string, now time.Time) (due bool, err error) {
 	err = q.QueryRow(ctx, `
 		select not exists (select from audit where actor = 'system' and action = $3 and target = $4

@@ -24,7 +24,7 @@ func BeginRebuild(ctx context.Context, tx pgx.Tx) error {
 	if err != nil || tag.RowsAffected() == 0 {
 		return err
 	}
-	// The places of events are ids, too, of events and of webhook deliveries.
+	// The place of an event is also its id, and that of its webhook deliveries.
 	if _, err = tx.Exec(ctx, `update event_head set place = place + $1`, sequenceJump); err != nil {
 		return err
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// CountReturned adds won to what refunds that keep the stay return. Exceeding the payment violates
-// payment_refunds_within_paid.
+// CountReturned adds won to the sum of the refunds that keep the stay. A sum above the payment violates payment_refunds_within_paid.
 func CountReturned(ctx context.Context, tx pgx.Tx, id booking.ReservationID, won int) error {
 	_, err := tx.Exec(ctx, `update payment set returned = returned + $2 where reservation_id = $1`, id, won)
 	return err

@@ -147,7 +147,7 @@ func (s *Service) adminCancel(ctx context.Context, req AdminCancelRequest, looke
 	}, func(c *change, refund *money.Refund) (waits bool, err error) {
 		account := req.Account
 		if c.r().State == booking.Canceling {
-			account = nil // the refund goes to that of an earlier request
+			account = nil // the refund goes to the account of an earlier request
 		} else if waits, err = c.noteCancelAccount(refund, intent); err != nil {
 			return false, err
 		}
