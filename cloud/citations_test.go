@@ -78,6 +78,12 @@ func readRules(t *testing.T, path string) map[string][]string {
 	for line := range strings.Lines(string(text)) {
 		if found := chapterHeading.FindStringSubmatch(strings.TrimSpace(line)); found != nil {
 			chapter = found[1]
+			if _, twice := rules[chapter]; twice {
+				t.Errorf("%s: two chapters are named %s", path, chapter)
+			}
+			if link := "[" + chapter + "](#" + strings.ReplaceAll(strings.ToLower(chapter), " ", "-") + ")"; !strings.Contains(string(text), link) {
+				t.Errorf("%s: the list of chapters lacks %s", path, link)
+			}
 			rules[chapter] = nil
 		} else if found := numberedRule.FindStringSubmatch(line); found != nil {
 			rules[chapter] = append(rules[chapter], found[1])

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The limits of passes: leased PINs and one-time codes that a guest types at a keypad of the agent (docs/specification.md, Passes).
+// The limits of passes: leased PINs and one-time codes that a guest types at a keypad of the agent (docs/specification.md, Keypads).
 const (
 	MaxPasses  = 2000
 	PINDigits  = 6

@@ -1,4 +1,4 @@
-// Package pass decides which PINs and one-time codes open a door at a keypad of the agent (docs/specification.md, Passes). It
+// Package pass decides which PINs and one-time codes open a door at a keypad of the agent (docs/specification.md, Keypads). It
 // needs no connection: it judges with the last list of passes, the key of the codes and a clock that the cloud has set.
 //
 //	beacon ─► Clock ──────────────┐

@@ -41,7 +41,7 @@ type KeyFacts struct {
 
 // lockOut selects, as a row (since, until), the lock-out that the journal of an agent shows for a keypad, the subject of an alert a
 // of the branch b: the first five wrong attempts lock it for a minute, each further five for twice as long (docs/specification.md,
-// Agent protocol, Passes 6). now is an expression.
+// Keypads 6). now is an expression.
 func lockOut(now string) string {
 	return `(select max(e.at) as since, max(e.at) + least(interval '1 minute' * power(2, least(count(*), 5) - 1), interval '15 minutes') as until
 		from pass_entry e where e.branch_id = b.id and e.device = a.subject and e.reason = 'locked-out' and e.at > ` + now + ` - interval '1 day'
