@@ -57,10 +57,8 @@ func (s *Service) GiveCode(ctx context.Context, client, doorlockKey, kind string
 	if key.Branch.Keypad(device) != booking.KeypadAgent {
 		return Code{}, ErrNoKeypad
 	}
-	if s.Limits != nil {
-		if err := s.codes.Take(s.Limits, codesByKey, fmt.Sprintf("%d %s", key.Reservation.ID, kind), time.Now()); err != nil {
-			return Code{}, err
-		}
+	if err := s.codes.Take(s.Limits, codesByKey, fmt.Sprintf("%d %s", key.Reservation.ID, kind), time.Now()); err != nil {
+		return Code{}, err
 	}
 	var given postgres.PassCode
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {

@@ -192,10 +192,8 @@ func (s *Service) RequestAs(ctx context.Context, actor Actor, branch, kind strin
 	default:
 		return "", ErrUnknownDoor
 	}
-	if s.Limits != nil {
-		if err := s.staffed.Take(ctx, s.Limits, pressesByStaff, actor.Name); err != nil {
-			return "", err
-		}
+	if err := s.staffed.Take(ctx, s.Limits, pressesByStaff, actor.Name); err != nil {
+		return "", err
 	}
 	r, agent, err := s.insert(ctx, actor, r, vacant)
 	if postgres.IsUniqueViolation(err, "door_request_pkey") {

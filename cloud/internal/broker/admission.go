@@ -33,11 +33,11 @@ const (
 // close all connections, which mochi cannot guarantee. Addresses from which an agent has authenticated have places of
 // their own, which no stranger takes.
 type admission struct {
-	within   time.Duration
-	window   time.Duration // progressWindow
-	patience time.Duration // placeTimeout
-	most     int           // connections altogether; 0: no limit
-	freed    chan struct{} // holds a token after a place became free
+	connectTimeout time.Duration
+	progressWindow time.Duration
+	placeTimeout   time.Duration
+	maxConns       int           // 0: no limit
+	freed          chan struct{} // holds a token after a place became free
 
 	mu        sync.Mutex
 	conns     map[*conn]struct{}
@@ -48,12 +48,13 @@ type admission struct {
 	emptied   chan struct{} // closed after shut, when the last connection has closed
 }
 
-// errFull is returned when the connections need all files that the process has for them.
+// errFull is returned at the limit of the connections: further ones would need the files of the database and of requests.
 var errFull = errors.New("broker: no more connections")
 
-func newAdmission(within time.Duration, most int) *admission {
+func newAdmission(connectTimeout time.Duration, maxConns int) *admission {
 	return &admission{
-		within: within, window: progressWindow, patience: placeTimeout, most: most, freed: make(chan struct{}, 1), conns: make(map[*conn]struct{}), known: make(map[string]struct{}), emptied: make(chan struct{}),
+		connectTimeout: connectTimeout, progressWindow: progressWindow, placeTimeout: placeTimeout, maxConns: maxConns,
+		freed: make(chan struct{}, 1), conns: make(map[*conn]struct{}), known: make(map[string]struct{}), emptied: make(chan struct{}),
 		strangers: newCrowd(limit.Network), familiar: newCrowd(func(client string) string { return client }),
 	}
 }
@@ -62,20 +63,20 @@ func newAdmission(within time.Duration, most int) *admission {
 // replaces the deadline after reading it. If the places are taken, the connection waits while their clients authenticate one
 // after the other; else a connection of the largest group loses its own. Agents that reconnect at once therefore wait in the
 // queue of the listener, which costs nothing, and none of them loses its place shortly before its turn.
-func (g *admission) enter(raw net.Conn, client string) (net.Conn, error) {
+func (a *admission) enter(raw net.Conn, client string) (net.Conn, error) {
 	var late <-chan time.Time
-	for g.busy(client) {
+	for a.busy(client) {
 		if late == nil {
-			late = time.After(g.patience)
+			late = time.After(a.placeTimeout)
 		}
 		select {
-		case <-g.freed:
+		case <-a.freed:
 			continue
 		case <-late:
 		}
 		break
 	}
-	c, evicted, err := g.place(raw, client)
+	c, evicted, err := a.place(raw, client)
 	if evicted != nil {
 		_ = evicted.Close()
 	}
@@ -83,106 +84,106 @@ func (g *admission) enter(raw net.Conn, client string) (net.Conn, error) {
 }
 
 // crowdOf returns the crowd of a client that has not authenticated. mu is held.
-func (g *admission) crowdOf(client string) *crowd {
-	if _, known := g.known[client]; known {
-		return &g.familiar
+func (a *admission) crowdOf(client string) *crowd {
+	if _, known := a.known[client]; known {
+		return &a.familiar
 	}
-	return &g.strangers
+	return &a.strangers
 }
 
 // busy reports whether a client finds no place and should wait for one.
-func (g *admission) busy(client string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	crowd := g.crowdOf(client)
-	return !g.closed && crowd.size() >= maxUnauthenticated && time.Since(crowd.progress) < g.window
+func (a *admission) busy(client string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	crowd := a.crowdOf(client)
+	return !a.closed && crowd.size() >= maxUnauthenticated && time.Since(crowd.progress) < a.progressWindow
 }
 
-func (g *admission) place(raw net.Conn, client string) (_ net.Conn, evicted *conn, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
+func (a *admission) place(raw net.Conn, client string) (_ net.Conn, evicted *conn, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
 		return nil, nil, net.ErrClosed
 	}
-	if g.most > 0 && len(g.conns) >= g.most {
+	if a.maxConns > 0 && len(a.conns) >= a.maxConns {
 		return nil, nil, errFull
 	}
-	if err := raw.SetDeadline(time.Now().Add(g.within)); err != nil {
+	if err := raw.SetDeadline(time.Now().Add(a.connectTimeout)); err != nil {
 		return nil, nil, err
 	}
-	c := &conn{Conn: raw, admission: g, client: client, crowd: g.crowdOf(client)}
+	c := &conn{Conn: raw, admission: a, client: client, crowd: a.crowdOf(client)}
 	if c.crowd.size() >= maxUnauthenticated {
 		evicted = c.crowd.victim()
-		g.vacate(evicted)
+		a.vacate(evicted)
 	}
-	g.conns[c] = struct{}{}
+	a.conns[c] = struct{}{}
 	c.crowd.add(c)
 	return c, evicted, nil
 }
 
 // vacate ends the place of a connection among those that have not authenticated, if it has one. mu is held.
-func (g *admission) vacate(c *conn) {
+func (a *admission) vacate(c *conn) {
 	c.crowd.remove(c)
 	select {
-	case g.freed <- struct{}{}:
+	case a.freed <- struct{}{}:
 	default:
 	}
 }
 
 // admit attaches the session to a connection whose client has authenticated.
-func (g *admission) admit(c *conn, s *session) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if _, here := g.conns[c]; !here || c.session.Swap(s) != nil {
+func (a *admission) admit(c *conn, s *session) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, here := a.conns[c]; !here || c.session.Swap(s) != nil {
 		return
 	}
 	c.crowd.progress = time.Now()
-	g.vacate(c)
-	if len(g.known) >= maxKnown {
-		for forgotten := range g.known { // any
-			delete(g.known, forgotten)
+	a.vacate(c)
+	if len(a.known) >= maxKnown {
+		for forgotten := range a.known { // any
+			delete(a.known, forgotten)
 			break
 		}
 	}
-	g.known[c.client] = struct{}{}
+	a.known[c.client] = struct{}{}
 }
 
-func (g *admission) leave(c *conn) (s *session, first bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if _, here := g.conns[c]; !here {
+func (a *admission) leave(c *conn) (s *session, first bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, here := a.conns[c]; !here {
 		return nil, false
 	}
-	delete(g.conns, c)
-	g.vacate(c)
+	delete(a.conns, c)
+	a.vacate(c)
 	s = c.session.Load()
-	if g.closed && len(g.conns) == 0 {
-		close(g.emptied)
+	if a.closed && len(a.conns) == 0 {
+		close(a.emptied)
 	}
 	return s, true
 }
 
 // shut rejects further connections. emptied is closed when the last connection has closed.
-func (g *admission) shut() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
+func (a *admission) shut() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
 		return
 	}
-	g.closed = true
-	if len(g.conns) == 0 {
-		close(g.emptied)
+	a.closed = true
+	if len(a.conns) == 0 {
+		close(a.emptied)
 	}
 }
 
 // cut closes every connection.
-func (g *admission) cut() {
-	g.mu.Lock()
-	conns := make([]*conn, 0, len(g.conns))
-	for c := range g.conns {
+func (a *admission) cut() {
+	a.mu.Lock()
+	conns := make([]*conn, 0, len(a.conns))
+	for c := range a.conns {
 		conns = append(conns, c)
 	}
-	g.mu.Unlock()
+	a.mu.Unlock()
 	for _, c := range conns {
 		_ = c.Close()
 	}
@@ -235,21 +236,21 @@ type listener struct {
 	log       *slog.Logger
 }
 
-func (d *listener) Accept() (net.Conn, error) {
+func (l *listener) Accept() (net.Conn, error) {
 	pause := 5 * time.Millisecond
 	for {
-		raw, err := d.Listener.Accept()
+		raw, err := l.Listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return nil, err
 		}
 		if err != nil {
-			d.log.Warn("mqtt: accept", "error", err, "pause", pause)
+			l.log.Warn("mqtt: accept", "error", err, "pause", pause)
 			time.Sleep(pause)
 			pause = min(2*pause, maxAcceptPause)
 			continue
 		}
 		pause = 5 * time.Millisecond
-		c, err := d.admission.enter(raw, addressOf(raw))
+		c, err := l.admission.enter(raw, addressOf(raw))
 		if err == nil {
 			return c, nil
 		}

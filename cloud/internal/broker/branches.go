@@ -38,7 +38,7 @@ type agentPresence struct {
 	earlier string // the previous boot id
 }
 
-// source is one connection to a peer, which tells only changes: until the connection is lost, its agents are not silent.
+// source is one connection to a peer, which reports only changes: until the connection is lost, its agents are not silent.
 type source struct{ lost atomic.Int64 } // since start of branches; 0: it is not lost
 
 func newBranches(now func() time.Time) *branches {

@@ -60,7 +60,7 @@ func dial(t *testing.T, addr string) net.Conn {
 func (r *running) hurry(within time.Duration) {
 	r.admission.mu.Lock()
 	defer r.admission.mu.Unlock()
-	r.admission.within = within
+	r.admission.connectTimeout = within
 }
 
 func TestIdleSocketIsClosed(t *testing.T) {

@@ -209,8 +209,8 @@ func (h *hook) publish(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 		case protocol.KindClimateResult, protocol.KindSensorsReadings:
 			h.publishToPeers(pk.TopicName, kind, pk.Payload)
 		}
-		if kind == protocol.KindStatus || !s.told.Load() {
-			h.tell(s, true, true)
+		if kind == protocol.KindStatus || !s.notified.Load() {
+			h.notifyPeers(s, true, true)
 		}
 	}
 	if pk.FixedHeader.Qos == 0 {

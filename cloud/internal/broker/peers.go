@@ -112,41 +112,41 @@ func (b *Broker) sendToPeer(s *session, message []byte) {
 	}
 }
 
-// tell tells the peers that an agent is connected or not. Only a change is sent, unless again is set.
-func (b *Broker) tell(s *session, online, again bool) {
+// notifyPeers notifies the peers that an agent is connected or not. Only a change is sent, unless again is set.
+func (b *Broker) notifyPeers(s *session, online, again bool) {
 	if b.peers.secretHash == nil {
 		return
 	}
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	if s.told.Load() == online && !again || online && s.over {
+	s.notifying.Lock()
+	defer s.notifying.Unlock()
+	if s.notified.Load() == online && !again || online && s.over {
 		return
 	}
-	s.told.Store(online)
+	s.notified.Store(online)
 	kind, payload := s.presence(online)
 	b.publishToPeers(s.agent().Topic(kind), kind, payload)
 }
 
-// tellAll tells a peer that has subscribed which agents are connected.
-func (b *Broker) tellAll(peer *session) {
+// notifyPeer notifies a peer that has subscribed of the connected agents.
+func (b *Broker) notifyPeer(peer *session) {
 	for _, s := range b.sessions.all() {
-		s.telling.Lock()
-		if s.told.Load() {
+		s.notifying.Lock()
+		if s.notified.Load() {
 			kind, payload := s.presence(true)
 			if message, err := encode(s.agent().Topic(kind), payload, packets.Properties{}); err == nil {
 				b.sendToPeer(peer, message)
 			}
 		}
-		s.telling.Unlock()
+		s.notifying.Unlock()
 	}
 }
 
-// left tells the peers that the connection of an agent has ended.
+// left notifies the peers that the connection of an agent has ended.
 func (b *Broker) left(s *session) {
-	s.telling.Lock()
+	s.notifying.Lock()
 	s.over = true
-	s.telling.Unlock()
-	b.tell(s, false, false)
+	s.notifying.Unlock()
+	b.notifyPeers(s, false, false)
 }
 
 // presence returns a message about the connection of an agent.
@@ -184,7 +184,7 @@ func (b *Broker) publishFromPeer(s *session, pk *packets.Packet) error {
 	return s.out.acknowledge(pk.PacketID, code)
 }
 
-// subscribePeer answers with a SUBACK, and then tells the peer which agents are connected.
+// subscribePeer answers with a SUBACK, and then notifies the peer of the connected agents.
 func (b *Broker) subscribePeer(cl *mqtt.Client, s *session, pk *packets.Packet) error {
 	before := s.subscriptions.Load()
 	codes := make([]byte, len(pk.Filters))
@@ -200,7 +200,7 @@ func (b *Broker) subscribePeer(cl *mqtt.Client, s *session, pk *packets.Packet) 
 		return err
 	}
 	if bit := peerBit(protocol.KindHeartbeat); before&bit == 0 && s.subscriptions.Load()&bit != 0 {
-		go b.tellAll(s) // not in the stack of the connection
+		go b.notifyPeer(s) // not in the stack of the connection
 	}
 	return nil
 }

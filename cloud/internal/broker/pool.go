@@ -153,7 +153,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	return errors.Join(err, handling.Wait())
 }
 
-// copyOf tells which copy of a message a broker has delivered.
+// copyOf is the copy of a message that a broker has delivered.
 type copyOf uint8
 
 const (

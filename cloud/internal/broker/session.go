@@ -29,9 +29,9 @@ type session struct {
 	subscriptions atomic.Uint32 // bits of bitOf
 	out           outbox
 
-	telling sync.Mutex  // keeps what peers receive in order
-	told    atomic.Bool // the peers know that the agent is connected
-	over    bool        // the connection has ended; guarded by telling
+	notifying sync.Mutex  // keeps what peers receive in order
+	notified  atomic.Bool // the peers know that the agent is connected
+	over      bool        // the connection has ended; guarded by notifying
 }
 
 // kindBits assigns a bit to each kind of message to agents.
@@ -194,9 +194,6 @@ func (r *sessions) end(s *session) {
 func (r *sessions) replaced(s *session) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if s == nil {
-		return false
-	}
 	newer, ok := r.latest[s.username]
 	return ok && newer != s
 }

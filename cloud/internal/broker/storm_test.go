@@ -17,7 +17,7 @@ import (
 func TestReconnectingAgentsLoseNoPlace(t *testing.T) {
 	t.Parallel()
 	g := newAdmission(time.Minute, 0)
-	g.window, g.patience = time.Hour, time.Hour
+	g.progressWindow, g.placeTimeout = time.Hour, time.Hour
 	enter := func(n int) *conn {
 		ours, theirs := net.Pipe()
 		t.Cleanup(func() { _ = ours.Close(); _ = theirs.Close() })

@@ -55,7 +55,7 @@ func (b *Broker) compare() {
 		silent := !s.silent.Load()
 		if b.presence.announce(s.agent()) {
 			s.silent.Store(silent)
-			b.tell(s, !silent, false)
+			b.notifyPeers(s, !silent, false)
 		}
 	}
 }

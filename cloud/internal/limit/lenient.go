@@ -20,7 +20,7 @@ type Lenient struct {
 
 // Take is [Limiter.Take] with the local allowance. Use one Lenient per rule.
 func (l *Lenient) Take(ctx context.Context, limits *Limiter, rule Rule, subject string) error {
-	if limits.Off || l.count(limits.key(rule, subject), rule.Window) <= rule.Max/10 {
+	if limits == nil || limits.Off || l.count(limits.key(rule, subject), rule.Window) <= rule.Max/10 {
 		return nil
 	}
 	return limits.Take(ctx, rule, subject)
