@@ -17,7 +17,7 @@ import (
 
 // cli is the command line.
 type cli struct {
-	Run     runCommand     `cmd:"" default:"withargs" help:"Run the demo branches, or those of a site file (default)."`
+	Run     runCommand     `cmd:"" default:"withargs" help:"Run the demo branches, or those of a file (default)."`
 	Fleet   fleetCommand   `cmd:"" help:"Run many small branches load-0001... for load tests."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 

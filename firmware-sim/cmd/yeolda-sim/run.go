@@ -20,7 +20,7 @@ type runCommand struct {
 	StageOrigin string        `env:"YEOLDA_STAGE_ORIGIN" placeholder:"ORIGIN" help:"Origin at which browsers open the stage (default: http:// and the address of the panel)."`
 	StagePace   time.Duration `env:"YEOLDA_STAGE_PACE" default:"2s" help:"Time to read a step of a scene."`
 
-	File string `type:"existingfile" env:"YEOLDA_SIM_FILE" help:"Site file; the demo branches are built in."`
+	File string `type:"existingfile" env:"YEOLDA_SIM_FILE" help:"File of the simulated branches; the demo branches are built in."`
 }
 
 // Run runs the branches of a simulation file.
