@@ -2,11 +2,14 @@ package e2e
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -67,28 +70,22 @@ func TestWebLeftOpen(t *testing.T) {
 	})
 
 	t.Run("the language after a deployment", func(t *testing.T) {
-		target, err := url.Parse(s.Pages)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages := httputil.NewSingleHostReverseProxy(target)
 		var english string // the script of the version before, which the service no longer has
 		var asked atomic.Bool
-		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == english && !asked.Swap(true) {
-				http.NotFound(w, r)
-				return
+		proxy := deployment(t, s.Pages, func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != english || asked.Swap(true) {
+				return false
 			}
-			pages.ServeHTTP(w, r)
-		}))
-		defer proxy.Close()
+			http.NotFound(w, r)
+			return true
+		})
 		for _, name := range scripts(t, s, get(t, s.Pages+"/")) {
 			if strings.Contains(get(t, s.Pages+name), "Which branch would you like?") {
 				english = name
 			}
 		}
 		p := first.another(t)
-		p.base = proxy.URL
+		p.base = proxy
 		p.expect("404 (Not Found)", "ERR_INTERNET_DISCONNECTED")
 		p.open("/terms")
 		p.see("이용약관")
@@ -104,6 +101,58 @@ func TestWebLeftOpen(t *testing.T) {
 		if lang := value[string](p, `document.documentElement.lang`); lang != "en" || !asked.Load() {
 			t.Errorf("the page is in %q, its former script was asked for: %v", lang, asked.Load())
 		}
+	})
+
+	// On a slow network, the page that a deployment has replaced runs once more from the worker's store.
+	t.Run("the shell after a deployment", func(t *testing.T) {
+		var deployed, down atomic.Bool
+		shell := get(t, s.Pages+"/shell")
+		entry := regexp.MustCompile(`customer-\w+\.js`).FindString(shell)
+		const renamed = "customer-DEPLOYED.js"
+		held, shells := make(chan struct{}), make(chan struct{}, 10)
+		release := sync.OnceFunc(func() { close(held) })
+		defer release()
+		proxy := deployment(t, s.Pages, func(w http.ResponseWriter, r *http.Request) bool {
+			switch {
+			case down.Load():
+				http.Error(w, "no upstream", http.StatusBadGateway)
+			case !deployed.Load():
+				return false
+			case r.URL.Path == "/assets/"+entry:
+				http.NotFound(w, r)
+			case r.URL.Path == "/":
+				<-held
+				http.Error(w, "late", http.StatusGatewayTimeout)
+			case r.URL.Path == "/shell":
+				_, _ = io.WriteString(w, strings.ReplaceAll(shell, entry, renamed))
+				shells <- struct{}{}
+			default:
+				return false
+			}
+			return true
+		})
+		p := first.another(t)
+		p.base = proxy
+		p.expect("502 (Bad Gateway)", "ERR_INTERNET_DISCONNECTED")
+		p.open("/")
+		p.wait("the shell is kept", `navigator.serviceWorker.controller && caches.match("/").then(r => window.kept = Boolean(r)) && window.kept`)
+		down.Store(true)
+		p.open("/")
+		p.see("잠시 문제가 생겼어요", "다시 시도")
+		down.Store(false)
+		p.press("다시 시도")
+		p.see("어느 지점으로 갈까요?")
+
+		deployed.Store(true)
+		p.open("/")
+		p.see("어느 지점으로 갈까요?")
+		for range 2 { // when the second one is asked for, the first one is stored or dropped
+			<-shells
+			value[bool](p, `navigator.serviceWorker.ready.then(w => (w.active.postMessage({keep: "/", files: performance.getEntriesByType("resource").map(e => new URL(e.name).pathname).filter(p => p.startsWith("/assets/"))}), true))`)
+		}
+		p.offline(true)
+		p.open("/")
+		p.see("다시 시도")
 	})
 
 	t.Run("the banks of a refund", func(t *testing.T) {
@@ -124,4 +173,21 @@ func TestWebLeftOpen(t *testing.T) {
 		p.wait("the banks", `document.querySelectorAll("#bank option").length > 1`)
 		p.fillAccount()
 	})
+}
+
+// deployment returns the address of a proxy before the pages. Requests that another handles do not reach them.
+func deployment(t *testing.T, pages string, another func(http.ResponseWriter, *http.Request) bool) string {
+	t.Helper()
+	target, err := url.Parse(pages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through := httputil.NewSingleHostReverseProxy(target)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !another(w, r) {
+			through.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(proxy.Close)
+	return proxy.URL
 }

@@ -49,16 +49,15 @@ self.addEventListener("fetch", (event) => {
 
 // The page that registered the worker was loaded before it, so it asks for itself to be stored.
 self.addEventListener("message", (event) => {
-  const { keep, again, files } = event.data ?? {};
-  if (typeof keep !== "string") return;
-  if (keep.startsWith("/k/"))
-    event.waitUntil(keepKey(new Request(keep, { credentials: "same-origin" }), Boolean(again)));
-  else event.waitUntil(keepShell(files ?? []));
+  const { keep, again, files } = event.data as { keep: string; again: boolean; files: string[] };
+  event.waitUntil(keep === "/" ? keepShell(files) : keepKey(keep, again));
 });
 
-/** Rejects after ms unless promise settles first. */
-function within<T>(ms: number, promise: Promise<T>): Promise<T> {
-  return Promise.race([promise, new Promise<T>((_, reject) => setTimeout(() => reject(new Error("timeout")), ms))]);
+/** The fresh page, or the stored one if there is none after ms: the network is slow, or a proxy answers because the service restarts. */
+async function fresher(ms: number, fresh: Promise<Response>, stored: Response): Promise<Response> {
+  const late = new Promise<undefined>((wake) => setTimeout(wake, ms));
+  const page = await Promise.race([fresh, late]).catch(() => {});
+  return page && page.status < 500 ? page : stored;
 }
 
 async function asset(request: Request): Promise<Response> {
@@ -73,18 +72,21 @@ async function asset(request: Request): Promise<Response> {
 async function shell(request: Request): Promise<Response> {
   const fresh = fetch(request);
   const stored = await caches.match("/", { cacheName: shellCache });
-  if (!stored) return fresh;
-  return within(shellTimeout, fresh).catch(() => stored);
+  return stored ? fresher(shellTimeout, fresh, stored) : fresh;
 }
 
-/** Stores the shell with its files and removes the files of earlier versions. */
+/**
+ * Stores the shell with the files of the page and removes those of earlier versions. After a deployment the page may be older than
+ * the shell, which could not start with its files.
+ */
 async function keepShell(files: string[]): Promise<void> {
+  const shell = await fetch("/shell"); // the document without the data of any screen
+  const needed = (await shell.clone().text()).match(/\/assets\/[^"]+/g);
+  if (!needed?.every((file) => files.includes(file))) return;
   const cache = await caches.open(shellCache);
   for (const stored of await cache.keys()) {
     if (!files.includes(new URL(stored.url).pathname)) await cache.delete(stored);
   }
-  const shell = await fetch("/shell"); // the document without the data of any screen
-  if (!shell.ok) return;
   await cache.put("/", shell);
   for (const file of files) if (!(await cache.match(file))) await cache.add(file);
 }
@@ -96,7 +98,7 @@ async function keyPage(event: FetchEvent, url: URL): Promise<Response> {
   const fresh = fetch(event.request);
   if (url.search !== "") {
     // A page with a result may show a PIN, so it is not stored.
-    return stored ? within(freshTimeout, fresh).catch(() => stored) : fresh;
+    return stored ? fresher(freshTimeout, fresh, stored) : fresh;
   }
   const kept = fresh.then(async (response) => {
     await putKey(url.pathname, response.clone());
@@ -107,10 +109,9 @@ async function keyPage(event: FetchEvent, url: URL): Promise<Response> {
   return stored;
 }
 
-async function keepKey(request: Request, again: boolean): Promise<void> {
-  const path = new URL(request.url).pathname;
+async function keepKey(path: string, again: boolean): Promise<void> {
   if (!again && (await caches.match(path, { cacheName: keyCache }))) return;
-  await putKey(path, await fetch(request));
+  await putKey(path, await fetch(path));
 }
 
 async function putKey(path: string, response: Response): Promise<void> {
