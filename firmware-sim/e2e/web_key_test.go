@@ -200,6 +200,11 @@ func TestWebKeyPage(t *testing.T) {
 		if names := value[string](p, `[...document.querySelectorAll("#guests li b")].map(b => b.innerText).join()`); names != "하늘,바다" {
 			t.Errorf("the companions after double presses are %s, want 하늘,바다", names)
 		}
+		// An app's own browser may have nothing to share with, and refuse the clipboard.
+		value[bool](p, `(Object.defineProperty(navigator, "share", { value: undefined }), Object.defineProperty(navigator, "clipboard",
+			{ value: { writeText: () => Promise.reject(new DOMException("denied", "NotAllowedError")) } }), window.prompt = (_, text) => { window.byHand = text; }, true)`)
+		p.press("보내기 하늘")
+		p.wait("the link to copy by hand", `/\/k\/[0-9a-f-]{36}$/.test(window.byHand)`)
 		p.pressTwice("취소하기 하늘")
 		p.wait("the companion after a double press", `document.querySelector("#guests li b").innerText === "하늘"`)
 		p.press("취소하기 하늘")

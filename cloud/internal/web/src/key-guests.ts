@@ -69,15 +69,17 @@ export function connectGuests(main: HTMLElement, key: string): void {
     }
   }
 
-  async function share(companion: Companion): Promise<void> {
-    if (!navigator.share) {
-      await navigator.clipboard.writeText(companion.url);
-      problem.textContent = text("copied");
-      return;
+  /** Shares or copies the link. A browser in an app may refuse both: then the link is shown, to copy by hand. */
+  async function share({ url }: Companion): Promise<void> {
+    try {
+      if (navigator.share) await navigator.share({ title: document.title, url });
+      else {
+        await navigator.clipboard.writeText(url);
+        problem.textContent = text("copied");
+      }
+    } catch (error) {
+      if ((error as Error).name !== "AbortError") prompt(text("share"), url); // otherwise the guest closed the sheet
     }
-    await navigator.share({ title: document.title, url: companion.url }).catch((error: Error) => {
-      if (error.name !== "AbortError") throw error; // the guest closed the sheet
-    });
   }
 
   async function refresh(): Promise<void> {
