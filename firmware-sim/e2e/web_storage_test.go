@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	protocol "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/chromedp"
 
 	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
@@ -41,6 +42,26 @@ func TestPagesWithoutStorage(t *testing.T) {
 		}
 		p.on(desktop).enterConsole("hq", "hq-demo")
 		p.see("예약")
+	})
+
+	// On a phone without space the worker can store nothing. No page may depend on it, least of all that of a key.
+	t.Run("a full phone", func(t *testing.T) {
+		p := first.another(t)
+		full := storage.OverrideQuotaForOriginParams{Origin: s.Pages, QuotaSize: new(100.0)}
+		if _, err := chromedp.Call(p.ctx, storage.OverrideQuotaForOrigin, full); err != nil {
+			t.Fatal(err)
+		}
+		key := "/k/" + keyOfAdminReservation(t, s, "gangnam", 4, "01055553331")
+		p.open(key)
+		p.wait("the worker", `navigator.serviceWorker.controller`)
+		p.wait("nothing is stored", `caches.open("full").then(c => c.put("/full", new Response("a".repeat(1000)))).then(() => false, () => window.full = true) && window.full`)
+		for _, path := range []string{key, key + "?lang=ko"} {
+			p.open(path)
+			p.see("지금 열 수 있어요")
+		}
+		p.open("/terms")
+		p.press("English")
+		p.see("This is a translation")
 	})
 
 	t.Run("a choice ends with an explanation", func(t *testing.T) {

@@ -39,12 +39,14 @@ self.addEventListener("fetch", (event) => {
   const { request } = event;
   const url = new URL(request.url);
   if (request.method !== "GET" || url.origin !== location.origin || url.pathname.startsWith("/api")) return;
-  if (url.pathname.startsWith("/assets/")) event.respondWith(asset(request));
+  // On a phone without space every use of the store may fail. Then the network decides.
+  const respond = (made: Promise<Response>) => event.respondWith(made.catch(() => fetch(request)));
+  if (url.pathname.startsWith("/assets/")) respond(asset(request));
   else if (request.mode !== "navigate") return;
-  else if (/^\/k\/[^/]+$/.test(url.pathname)) event.respondWith(keyPage(event, url));
+  else if (/^\/k\/[^/]+$/.test(url.pathname)) respond(keyPage(event, url));
   // The payment page has a policy of its own, so no cached shell can replace it.
   else if (/^\/(k|console|book\/pay)(\/|$)/.test(url.pathname)) return;
-  else event.respondWith(shell(request));
+  else respond(shell(request));
 });
 
 // The page that registered the worker was loaded before it, so it asks for itself to be stored.
@@ -100,13 +102,8 @@ async function keyPage(event: FetchEvent, url: URL): Promise<Response> {
     // A page with a result may show a PIN, so it is not stored.
     return stored ? fresher(freshTimeout, fresh, stored) : fresh;
   }
-  const kept = fresh.then(async (response) => {
-    await putKey(url.pathname, response.clone());
-    return response;
-  });
-  if (!stored) return kept;
-  event.waitUntil(kept.catch(() => {}));
-  return stored;
+  event.waitUntil(fresh.then((response) => putKey(url.pathname, response.clone())));
+  return stored ?? fresh;
 }
 
 async function keepKey(path: string, again: boolean): Promise<void> {
