@@ -160,6 +160,25 @@ func TestWebAccount(t *testing.T) {
 		p.see("예약을 취소했어요", "18,000원")
 	})
 
+	story("the session ends while the question is open", func(t *testing.T, p *page) {
+		p.expect("401 (Unauthorized)")
+		const mobile = "01055557777"
+		newBrowser(t, s).purchase(s, "gangnam", 2, 25000, mobile, "카드", currentSlot().Add(34*time.Hour))
+		p.open("/login")
+		p.logIn(s, mobile)
+		p.press("예약 취소")
+		p.see("예약을 취소할까요?")
+		value[bool](p, `fetch("/api/account/logout", {method: "POST"}).then(r => r.ok)`)
+		back := value[string](p, `"?next=" + encodeURIComponent(location.pathname)`)
+		p.press("일정이 바뀌었어요", "취소하기")
+		p.see("정말 취소할까요?")
+		p.press("취소하기")
+		p.see("예약을 확인해 볼게요")
+		if query := value[string](p, `location.search`); query != back {
+			t.Errorf("the login leads on to %s, want %s", query, back)
+		}
+	})
+
 	story("a wrong code, and a number nobody knows", func(t *testing.T, p *page) {
 		p.expect("404 (Not Found)", "401 (Unauthorized)")
 		newBrowser(t, s).purchase(s, "gangnam", 4, 20000, "01044445555", "카드", currentSlot().Add(30*time.Hour))

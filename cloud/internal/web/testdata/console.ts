@@ -12,6 +12,7 @@ import { doorsScreen } from "../src/console/doors";
 import { frame } from "../src/console/frame";
 import { guestScreen } from "../src/console/guest";
 import { handoverButton, noteForm } from "../src/console/handover";
+import { loginScreen } from "../src/console/login";
 import { moneyScreen } from "../src/console/money";
 import { overviewScreen } from "../src/console/overview";
 import { pages } from "../src/console/pages";
@@ -584,6 +585,20 @@ test("a draft is not shown to another administrator who logs in after the sessio
   id = "night-shift";
   await identify();
   equal(tabStore.get(key), null, "another one:");
+});
+
+test("a login that the browser does not remember says so", async () => {
+  enter("hq", [], {
+    "POST /admin/login": () => ({ adminLoginId: "hq", branchList: [] }),
+    "GET /v2/me": () => new Refusal(401, "AuthenticationError", "인증되지 않은 사용자입니다."),
+    "GET /v2/branches": () => ({ branches: [] }),
+  });
+  await showing(loginScreen, async (main) => {
+    type("아이디", "hq");
+    type("비밀번호", "hq-demo");
+    named("로그인").click();
+    await until("the reason", () => main.textContent.includes("쿠키를 저장하지 않아요"));
+  });
 });
 
 test("a refusal shows the screen again if the administrator has other rights now", async () => {

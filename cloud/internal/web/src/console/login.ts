@@ -8,9 +8,10 @@ import { passkeysWork } from "../core/passkey";
 import { go, query } from "../core/router";
 import { signal } from "../core/signal";
 import { leaveFrame, switchLanguage } from "./frame";
+import { FieldError } from "./numbers";
 import { attempt, button, closeDialogs, field, input } from "./parts";
 import { withPasskey } from "./passkeys";
-import { identify } from "./session";
+import { identify, me } from "./session";
 import { t } from "./text";
 
 /** After the login only addresses of the console are opened. */
@@ -27,10 +28,14 @@ export function loginScreen(): Child {
   const needsCode = signal(false);
   const busy = signal(false);
   const { run, view } = attempt();
+  const proceed = async () => {
+    await identify();
+    if (me.peek() === null) throw new FieldError(t("needCookies")); // the login was accepted, but its session is not sent
+    go(next(), { replace: true });
+  };
   const enter = async (credential: unknown) => {
     await api.post("/v2/admin/passkeys/login", { credential });
-    await identify();
-    go(next(), { replace: true });
+    await proceed();
   };
   const submit = async () => {
     busy.set(true);
@@ -47,8 +52,7 @@ export function loginScreen(): Child {
         queueMicrotask(() => document.querySelector<HTMLElement>("#code")?.focus());
         return;
       }
-      await identify();
-      go(next(), { replace: true });
+      await proceed();
     });
     busy.set(false);
     if (!ok) document.querySelector<HTMLElement>(needsCode.peek() ? "#code" : "#password")?.focus();

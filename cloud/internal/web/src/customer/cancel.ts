@@ -86,8 +86,8 @@ function form(m: Mine, present: () => Found, refresh: () => Promise<void>, cance
   });
   let account: ReturnType<typeof refundFields> | null = null;
   const { busy, problem, run } = attempt(async (error) => {
-    if (!(error instanceof ApiError && error.status === 409)) return explain(error);
-    await refresh();
+    if (!(error instanceof ApiError && [401, 409].includes(error.status))) return explain(error);
+    await refresh(); // without a session, it leads to the login
     return t("refundChanged");
   });
   const submit = () =>

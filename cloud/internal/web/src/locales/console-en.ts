@@ -16,6 +16,8 @@ export const en: Texts = {
   login: "Log in",
   logout: "Log out",
   sessionOver: "Your session has ended. Log in to return to where you were.",
+  needCookies:
+    "Your browser does not store the cookies that the login needs. Allow them in the settings, or use another browser.",
   loginTitle: "Administrator login",
   loginId: "ID",
   loginIdHint: "Lower-case letters, digits, dot, hyphen, underscore (at most 40)",

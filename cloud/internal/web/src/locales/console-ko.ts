@@ -12,6 +12,7 @@ export const ko = {
   login: "로그인",
   logout: "로그아웃",
   sessionOver: "로그인이 끝났어요. 다시 로그인하면 보던 화면으로 돌아가요.",
+  needCookies: "이 브라우저는 로그인에 필요한 쿠키를 저장하지 않아요. 설정에서 허용하거나 다른 브라우저를 써 주세요.",
   loginTitle: "관리자 로그인",
   loginId: "아이디",
   loginIdHint: "영문 소문자, 숫자, 점, 하이픈, 밑줄 (최대 40자)",

@@ -30,7 +30,7 @@ export const en: Texts = {
   networkFailed: "We could not reach the server. Check your connection and try again.",
   serverFailed: "Please try again in a moment. If it keeps happening, give us a call.",
   needStorage:
-    "Your browser does not let this site store data, which booking and login need. Allow it in the settings, or use another browser.",
+    "Your browser stores no site data, which booking and login need. Allow it in the settings, or use another browser.",
   tooMany: "Too many requests. Please try again in a moment.",
   missingTitle: "Page not found",
   missingText: "This page has moved or is gone.",
