@@ -126,6 +126,26 @@ func TestSilentCalendarDelaysNoOther(t *testing.T) {
 	}
 }
 
+// Calendars that were read together are not due together, so that a partner is not asked for all of them at once.
+func TestCalendarsBecomeDueOneByOne(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.leadImports(t)
+	const calendars = 60
+	now := s.DB.Now()
+	_, err := s.DB.Pool.Exec(s.ctx, `
+		insert into channel_listing (channel, partner, external_id, room_id, feed_url, fetched_at)
+		select 'ical', 'partner-' || n, 'x', (select min(id) from room), 'https://feed.example/x.ics', $2 from generate_series(1, $1) n`,
+		calendars, now.Add(-3*time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	due, err := postgres.Feeds(s.ctx, s.DB.Pool, now.Add(-2*time.Minute), 2*time.Minute, now, calendars)
+	if err != nil || len(due) == 0 || len(due) == calendars {
+		t.Errorf("got %d of %d due calendars after half of the random time, want some (%v)", len(due), calendars, err)
+	}
+}
+
 // silentFirst answers for the first calendar once the next one is read.
 type silentFirst struct {
 	reads atomic.Int32
@@ -181,7 +201,7 @@ func TestFeedAddressIsSealed(t *testing.T) {
 	service := s.reads(t, from)
 	read := func(when string, wantText bool) {
 		t.Helper()
-		feeds, err := postgres.Feeds(s.ctx, s.DB.Pool, s.DB.Now().Add(time.Hour), s.DB.Now(), 10)
+		feeds, err := postgres.Feeds(s.ctx, s.DB.Pool, s.DB.Now().Add(time.Hour), 0, s.DB.Now(), 10)
 		if err != nil || len(feeds) != 1 {
 			t.Fatalf("%s: got %d due calendars, want 1 (%v)", when, len(feeds), err)
 		}
@@ -299,7 +319,7 @@ func TestFeedQuarantine(t *testing.T) {
 	due := func(ago time.Duration) bool {
 		t.Helper()
 		now := s.DB.Now().Add(ago)
-		feeds, err := postgres.Feeds(s.ctx, s.DB.Pool, now.Add(-5*time.Minute), now.Add(-time.Hour), 10)
+		feeds, err := postgres.Feeds(s.ctx, s.DB.Pool, now.Add(-5*time.Minute), 0, now.Add(-time.Hour), 10)
 		if err != nil {
 			t.Fatal(err)
 		}

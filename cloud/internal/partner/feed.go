@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -16,8 +15,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// Each calendar is read every two to five minutes. The random interval spreads the load on partners. A calendar in
-// quarantine is read every hour.
+// Each calendar is read every two to five minutes. A random part for each one spreads the load on partners: calendars that were read
+// together are not due together. A calendar in quarantine is read every hour.
 const (
 	feedInterval       = 2 * time.Minute
 	feedJitter         = 3 * time.Minute
@@ -30,7 +29,7 @@ const feedReaders = 16
 // ImportFeeds imports the calendars that are due.
 func (s *Service) ImportFeeds(ctx context.Context) error {
 	now := s.DB.Now()
-	feeds, err := postgres.Feeds(ctx, s.DB.Pool, now.Add(-feedInterval-rand.N(feedJitter)), now.Add(-quarantineInterval), sweepLimit)
+	feeds, err := postgres.Feeds(ctx, s.DB.Pool, now.Add(-feedInterval), feedJitter, now.Add(-quarantineInterval), sweepLimit)
 	if err != nil {
 		return fmt.Errorf("find due calendars: %w", err)
 	}

@@ -59,12 +59,12 @@ func ListingByToken(ctx context.Context, q Querier, branch string, room int, tok
 // maxUnfinished is the number of reads without an end after which a feed is in quarantine.
 const maxUnfinished = 3
 
-// Feeds returns the listings whose calendar was last fetched before a time, oldest first. A feed in quarantine is due
-// only if it was fetched before another, earlier time.
-func Feeds(ctx context.Context, q Querier, before, quarantined time.Time, limit int) ([]Listing, error) {
+// Feeds returns the listings whose calendar was last fetched before a time, oldest first. For each it is a random time of up to jitter
+// earlier. A feed in quarantine is due only if it was fetched before another, earlier time.
+func Feeds(ctx context.Context, q Querier, before time.Time, jitter time.Duration, quarantined time.Time, limit int) ([]Listing, error) {
 	rows, err := q.Query(ctx, selectListing+`and (l.feed_sealed is not null or l.feed_url <> '') and (l.fetched_at is null or l.fetched_at <=
-			case when l.feed_quarantined_at is null and l.feed_unfinished <= $4 then $1::timestamptz else $2::timestamptz end)
-		order by l.fetched_at nulls first limit $3`, before, quarantined, limit, maxUnfinished)
+			case when l.feed_quarantined_at is null and l.feed_unfinished <= $4 then $1::timestamptz - random() * $5::interval else $2::timestamptz end)
+		order by l.fetched_at nulls first limit $3`, before, quarantined, limit, maxUnfinished, jitter)
 	if err != nil {
 		return nil, err
 	}
