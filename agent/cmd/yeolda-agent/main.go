@@ -137,7 +137,7 @@ func (c *doctorCommand) Run(ctx context.Context) error {
 	c.usePackaged()
 	d := c.doctor(os.Stdout)
 	if n := d.Examine(ctx); n > 0 {
-		return fmt.Errorf("%w: %d failures", errUnwell, n)
+		return fmt.Errorf("%w: %d marked FAIL", errUnwell, n)
 	}
 	return nil
 }
