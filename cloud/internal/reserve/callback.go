@@ -68,7 +68,7 @@ func (s *Service) ReceiveCallback(ctx context.Context, c toss.Event, delivery Tr
 // restored: its reservation is rebuilt from the provider's answer. Every other one is rejected.
 func (s *Service) unknownOrder(ctx context.Context, c toss.Event) error {
 	s.Log.WarnContext(ctx, "callback about an unknown order", "order_id", c.OrderID, "status", c.Status)
-	o, err := s.openOrderID(ctx, c.OrderID)
+	_, err := s.openOrderID(ctx, c.OrderID)
 	if errors.Is(err, errForeignOrder) {
 		return ErrUnknownOrder
 	}
@@ -77,7 +77,7 @@ func (s *Service) unknownOrder(ctx context.Context, c toss.Event) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callbackTimeout)
 	defer cancel()
-	if err := s.rebuildOrder(ctx, c.OrderID, o.keySet(), ""); err != nil {
+	if err := s.rebuildOrder(ctx, c.OrderID, ""); err != nil {
 		s.Log.WarnContext(ctx, "the lost order could not be rebuilt", "order_id", c.OrderID, "error", err)
 		return ErrUnknownOrder // the provider repeats the callback
 	}

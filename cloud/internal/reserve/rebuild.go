@@ -73,7 +73,7 @@ func (s *Service) Rebuild(ctx context.Context, span time.Duration) (Rebuilt, err
 			continue
 		}
 		result.Orders++
-		switch err := s.rebuildOrder(ctx, order, theirs.orders[order].keys, theirs.orders[order].payment); {
+		switch err := s.rebuildOrder(ctx, order, theirs.orders[order].payment); {
 		case errors.Is(err, errForeignOrder):
 			result.Left = append(result.Left, order)
 		case err != nil:
@@ -141,19 +141,19 @@ func (s *Service) reconcileKnown(ctx context.Context, span time.Duration) error 
 // rebuildOrder makes a reservation of an order that the database lacks and applies the provider's answer to it. It returns
 // errForeignOrder if the order id contains no reservation, or the payment is in a state that only a person can judge. listed is the key of
 // the payment that the provider lists; it may be empty.
-func (s *Service) rebuildOrder(ctx context.Context, order string, keys toss.KeySet, listed string) error {
+func (s *Service) rebuildOrder(ctx context.Context, order, listed string) error {
 	o, err := s.openOrderID(ctx, order)
 	if err != nil {
 		return err
 	}
-	p, err := s.payment(ctx, keys, order, listed)
+	p, err := s.payment(ctx, o.keySet(), order, listed)
 	if err != nil {
 		return err
 	}
 	if p.Status != toss.StatusDone && p.Status != toss.StatusWaitingForDeposit {
 		return errForeignOrder
 	}
-	id, err := s.adopt(ctx, order, o, keys, p)
+	id, err := s.adopt(ctx, order, o, p)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (s *Service) rebuildOrder(ctx context.Context, order string, keys toss.KeyS
 
 // adopt records a payment of the provider as the attempt of its order, whose reservation it creates unless the backup has it.
 // From then on the order is like any other whose outcome is not known yet.
-func (s *Service) adopt(ctx context.Context, order string, o ordered, keys toss.KeySet, p toss.Payment) (id booking.ReservationID, err error) {
+func (s *Service) adopt(ctx context.Context, order string, o ordered, p toss.Payment) (id booking.ReservationID, err error) {
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		if err := postgres.LockRooms(ctx, tx, o.Room); err != nil {
 			return err
@@ -184,7 +184,7 @@ func (s *Service) adopt(ctx context.Context, order string, o ordered, keys toss.
 		if _, err := postgres.PaymentOf(ctx, tx, r.ID); err == nil || !errors.Is(err, postgres.ErrNoPayment) {
 			return err // another process has adopted it
 		}
-		return s.change(ctx, tx, r, now).adopted(keys, p)
+		return s.change(ctx, tx, r, now).adopted(o.keySet(), p)
 	})
 	return id, err
 }

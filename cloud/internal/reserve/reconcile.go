@@ -121,8 +121,8 @@ type books struct {
 	retired []string              // codes of the entities that are not read
 }
 
-// transactions returns the provider's transactions, summed by order. During an outage it asks for no other list, so that the sweep does not
-// wait for each of them.
+// transactions returns the provider's transactions, summed by order. The lists of both key sets of a merchant may have the same ones. During
+// an outage it asks for no other list, so that the sweep does not wait for each of them.
 func (s *Service) transactions(ctx context.Context, from, to time.Time) (books, error) {
 	b := books{orders: map[string]moved{}, unread: map[toss.KeySet]error{}}
 	sets, retired, err := s.keySets(ctx)
@@ -130,6 +130,7 @@ func (s *Service) transactions(ctx context.Context, from, to time.Time) (books, 
 		return b, err
 	}
 	b.retired = retired
+	known := map[string]bool{} // by transaction key
 	for _, keys := range sets {
 		transactions, err := s.Payments.Transactions(ctx, keys, from, to)
 		if err != nil {
@@ -141,7 +142,13 @@ func (s *Service) transactions(ctx context.Context, from, to time.Time) (books, 
 		}
 		for _, t := range transactions {
 			m := b.orders[t.OrderID]
-			b.orders[t.OrderID] = m.add(t, keys)
+			if !known[t.TransactionKey] {
+				m = m.add(t)
+			}
+			if !slices.Contains(m.keys, keys) {
+				m.keys = append(m.keys, keys)
+			}
+			b.orders[t.OrderID], known[t.TransactionKey] = m, true
 		}
 	}
 	return b, nil
@@ -190,14 +197,14 @@ func (s *Service) compareAll(ctx context.Context, theirs books, ours map[string]
 
 // moved is the sum of an order's transactions in the provider's list.
 type moved struct {
-	won         int  // received less refunded
-	transferred bool // a deposit was refunded, whose transfer the bank may have rejected
-	keys        toss.KeySet
-	payment     string // the key of the payment; of the payments of an order, the provider processes one
+	won         int           // received less refunded
+	transferred bool          // a deposit was refunded, whose transfer the bank may have rejected
+	keys        []toss.KeySet // whose lists have the order
+	payment     string        // the key of the payment; of the payments of an order, the provider processes one
 }
 
 // add adds a transaction. Its status determines the direction of the money; the sign of its amount is not reliable.
-func (m moved) add(t toss.Transaction, keys toss.KeySet) moved {
+func (m moved) add(t toss.Transaction) moved {
 	amount := max(t.Amount, -t.Amount)
 	switch t.Status {
 	case toss.StatusDone:
@@ -206,7 +213,7 @@ func (m moved) add(t toss.Transaction, keys toss.KeySet) moved {
 		m.transferred = m.transferred || t.Method == toss.MethodVirtualAccount && t.Status != toss.StatusWaitingForDeposit
 		m.won = max(0, m.won-amount) // an account without a deposit holds nothing: no deposit arrived, or the bank reversed it
 	}
-	m.keys, m.payment = keys, t.PaymentKey
+	m.payment = t.PaymentKey
 	return m
 }
 
@@ -241,9 +248,17 @@ func (s *Service) compare(ctx context.Context, order string, m moved, h money.Pr
 	return found, err
 }
 
-// compareUnknown looks up an order that the database does not have.
+// compareUnknown looks up an order that the database does not have. One of the key sets that list it reads its payment.
 func (s *Service) compareUnknown(ctx context.Context, order string, m moved) (found money.Discrepancy, err error) {
-	p, err := s.payment(ctx, m.keys, order, m.payment)
+	var (
+		p    toss.Payment
+		keys toss.KeySet
+	)
+	for _, keys = range m.keys {
+		if p, err = s.payment(ctx, keys, order, m.payment); err == nil {
+			break
+		}
+	}
 	switch {
 	case toss.ClassOf(err) == toss.NotFound:
 		return found, nil
@@ -256,7 +271,7 @@ func (s *Service) compareUnknown(ctx context.Context, order string, m moved) (fo
 	default:
 		return found, nil
 	}
-	found.KeySet, found.PaymentKey = string(m.keys), m.payment
+	found.KeySet, found.PaymentKey = string(keys), m.payment
 	return found, nil
 }
 

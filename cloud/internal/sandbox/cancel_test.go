@@ -1,8 +1,10 @@
 package sandbox_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -354,9 +356,13 @@ func TestTransactions(t *testing.T) {
 	if all := list("startDate=2026-11-21&endDate=2026-11-22"); len(all) != 3 {
 		t.Errorf("both days: %+v", all)
 	}
-	other := w.do("GET", "/v1/transactions?"+day, "", "Authorization", apiAuth)
+	var both []sandbox.Transaction
+	if err := json.Unmarshal(w.do("GET", "/v1/transactions?"+day, "", "Authorization", apiAuth).raw, &both); err != nil || !slices.Equal(both, first) {
+		t.Errorf("the other key set sees %+v (%v), want %+v", both, err, first)
+	}
+	other := w.do("GET", "/v1/transactions?"+day, "", "Authorization", basic(sandbox.DemoAPISecretKey+"_2"))
 	if string(other.raw) != "[]" {
-		t.Errorf("the other shop sees %s", other.raw)
+		t.Errorf("the other merchant sees %s", other.raw)
 	}
 	for _, query := range []string{"", "startDate=2026-11-21", "startDate=2026-11-22&endDate=2026-11-21", day + "&limit=0", day + "&startingAfter=none"} {
 		wantStatus(t, w.do("GET", "/v1/transactions?"+query, "", "Authorization", widgetAuth), 400, "INVALID_REQUEST")

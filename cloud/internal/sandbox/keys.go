@@ -50,6 +50,12 @@ func (k keySet) mID() string {
 	return fmt.Sprintf("%syeolda%02d", prefix, k.merchant())
 }
 
+// lists reports whether the lists of a key set contain the payments of a shop id. Both key sets list all payments of their merchant, as if
+// they belonged to one shop id, which the provider's documentation does not exclude.
+func (k keySet) lists(mID string) bool {
+	return mID == k.mID() || mID == widgetKeys.of(k.merchant()).mID() || mID == apiKeys.of(k.merchant()).mID()
+}
+
 // maxMerchants bounds the merchants of a sandbox.
 const maxMerchants = 99
 

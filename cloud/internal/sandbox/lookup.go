@@ -28,7 +28,7 @@ func show(r *record, keys keySet) (any, error) {
 }
 
 // listTransactions handles GET /v1/transactions: the movements from startDate to endDate (Korean time, inclusive)
-// under the caller's key set, oldest first.
+// of the caller's merchant, oldest first.
 func (s *Sandbox) listTransactions(c *tossCall) (any, error) {
 	q := c.URL.Query()
 	from, okFrom := parseKoreanTime(q.Get("startDate"), false)
@@ -46,7 +46,7 @@ func (s *Sandbox) listTransactions(c *tossCall) (any, error) {
 	}
 	found := []Transaction{}
 	for _, t := range s.state.Transactions {
-		if t.MID == c.keys.mID() && !t.TransactionAt.Before(from) && !t.TransactionAt.After(to) {
+		if c.keys.lists(t.MID) && !t.TransactionAt.Before(from) && !t.TransactionAt.After(to) {
 			found = append(found, t)
 		}
 	}

@@ -109,7 +109,7 @@ func (s *Sandbox) listSettlements(c *tossCall) (any, error) {
 		if q.Get("dateType") == "paidOutDate" {
 			date = one.PaidOutDate
 		}
-		if t.MID == c.keys.mID() && date >= q.Get("startDate") && date <= q.Get("endDate") {
+		if c.keys.lists(t.MID) && date >= q.Get("startDate") && date <= q.Get("endDate") {
 			found = append(found, one)
 		}
 	}
