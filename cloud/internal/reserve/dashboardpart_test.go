@@ -175,6 +175,38 @@ func TestDashboardCancelsBeforeAPartIsSent(t *testing.T) {
 	}
 }
 
+// TestDashboardCancelsBesideAPartWithoutAnAnswer: a part has no answer yet, the dashboard cancels everything, and an administrator who wants to
+// record a refund by hand looks the payment up, which ends the stay. Then the provider declines the part, and the bank rejects the transfer
+// of the dashboard: the guest is asked for an account, and gets everything.
+func TestDashboardCancelsBesideAPartWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+	replica := s.Replica(t)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCallback, Kind: sandbox.FaultError, Times: -1})
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 500, Times: 1})
+	if _, err := replica.RefundPart(s.ctx, part(id, 1000)); !errors.Is(err, reserve.ErrPaymentPending) {
+		t.Fatal(err)
+	}
+	s.rejecting(t, 1, 0)
+	s.dashboard(t, order, 0, &guestAccount)
+	byHand := reserve.OutsideRequest{ID: booking.ReservationID(id), Reason: "직접 송금", How: "계좌 이체", Reference: "1", By: hq}
+	if _, err := replica.SettleOutside(s.ctx, byHand); err == nil {
+		t.Fatal("a refund by hand is recorded beside a part without an answer")
+	}
+	s.wantState(t, order.OrderID, "CANCELED")
+	_ = replica.Settle(s.ctx, booking.ReservationID(id)) // sends the part once more
+	s.awaitRefund(t, id, "FAILED")
+	if err := replica.EnterRefundAccount(s.ctx, s.refundToken(t, id), guestAccount); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitRefund(t, id, "COMPLETED")
+	s.wantHeld(t, order, 0)
+	if n := s.count(t, `select sum(amount) from refund where reservation_id = $1 and state = 'COMPLETED'`, id); n != order.Amount {
+		t.Errorf("%d won are recorded as returned, want %d", n, order.Amount)
+	}
+}
+
 // TestDashboardRefundsWhatWaits: the dashboard returns a deposit whose refund waits for an administrator, or for the guest's account, and the
 // bank rejects the transfer. It is listed as rejected, and an administrator can record that it was returned by hand.
 func TestDashboardRefundsWhatWaits(t *testing.T) {

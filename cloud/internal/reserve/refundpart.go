@@ -183,7 +183,14 @@ func (c *change) partRefused(p toss.Payment, why *PaymentRefused) error {
 	if err := c.report(declinedKind, why.Code+": "+why.Message); err != nil {
 		return err
 	}
-	return c.returnRest(p)
+	switch won := c.CanceledBeside(p); {
+	case won == 0:
+		return c.returnRest(p)
+	case c.Payment.Retained > 0:
+		return c.followPart(p, won)
+	default:
+		return c.followCanceled(p, won)
+	}
 }
 
 // cancelPaid prepares the cancellation of a paid reservation: the refund policy decides what is returned, and the refund of a

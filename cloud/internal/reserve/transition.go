@@ -83,7 +83,7 @@ func (c *change) transition(a answer) (verdict, err error) {
 	case rule.Refunded:
 		return nil, c.refunded(p)
 	case rule.FollowPart:
-		return nil, c.followPart(p)
+		return nil, c.followPart(p, c.Unrecorded(p))
 	case rule.Follow:
 		return nil, c.followed(p)
 	case rule.Restore, rule.Arrive, rule.ReturnDeposit, rule.Reopen, rule.Fail:
@@ -306,16 +306,21 @@ func (c *change) dropped(p toss.Payment) error {
 			return err
 		}
 	case rule.AtBank(p.RefundStatus()) != money.RefundCompleted && c.Refund == nil:
-		if err := c.followTransfer(p, money.Refund{Reason: "결제사에서 취소", Amount: won, KeyRevoked: true}); err != nil {
+		if err := c.followCanceled(p, won); err != nil {
 			return err
 		}
 	}
 	return c.end(won)
 }
 
+// followCanceled records the refund of a payment that was canceled at the provider, not by us.
+func (c *change) followCanceled(p toss.Payment, won int) error {
+	return c.followTransfer(p, money.Refund{Reason: "결제사에서 취소", Amount: won, KeyRevoked: true})
+}
+
 // followPart records the refund of a part of a payment that was made at the provider, not by us. The reservation stays.
-func (c *change) followPart(p toss.Payment) error {
-	return c.followTransfer(p, money.Refund{Reason: "결제사에서 일부 환불", Amount: c.Unrecorded(p), KeepsStay: true, Part: true})
+func (c *change) followPart(p toss.Payment, won int) error {
+	return c.followTransfer(p, money.Refund{Reason: "결제사에서 일부 환불", Amount: won, KeepsStay: true, Part: true})
 }
 
 // followTransfer records a refund that was made at the provider. The bank may reject the transfer of a deposit, and then an

@@ -75,7 +75,20 @@ func (t *modelService) partRefused(r *row, before rule.Snapshot, a answer, now t
 	r.payment.Returned -= r.refund.Amount
 	r.advanceRefund(money.RefundRefused, a.declined.Code)
 	r.scheduleCheck(now)
-	t.returnRest(r, before, a.payment, now)
+	won, kept := before.CanceledBeside(a.payment), r.payment.Retained > 0
+	if won == 0 {
+		t.returnRest(r, before, a.payment, now)
+		return
+	}
+	revoked := "revoked"
+	if kept {
+		revoked = ""
+	}
+	if err := r.openRefund(money.Refund{By: rule.ByProvider, Amount: won, KeepsStay: kept, Part: kept}, revoked); err != nil {
+		panic(err)
+	}
+	t.bank(r, before, a, now)
+	t.changed(r, "canceled beside a part")
 }
 
 // returnRest refunds what the provider still holds of a reservation that ended while the refund of a part was open.

@@ -386,6 +386,20 @@ func (s Snapshot) Joined(p toss.Payment) int {
 	return max(0, min(s.takenOff(p), p.TotalAmount-recorded))
 }
 
+// CanceledBeside returns the won of a reservation that has ended which were returned at the provider, not by us, beside the part in progress.
+// The provider has declined that part. No other look-up would find them: the balance without them is stored.
+func (s Snapshot) CanceledBeside(p toss.Payment) int {
+	switch {
+	case s.Reservation.State != booking.Canceled || s.Payment.SettledOutside > 0:
+		return 0
+	case s.Payment.Retained > 0: // the refund policy had left them with the shop
+		return s.takenOff(p)
+	case p.FullyCanceled() && AtBank(p.RefundStatus()) != money.RefundCompleted:
+		return max(0, p.CanceledAmount()-s.Payment.Returned+s.Refund.Amount)
+	}
+	return 0
+}
+
 // keeps reports whether the refund policy left what the provider still holds with the shop.
 func (s Snapshot) keeps(p toss.Payment) bool {
 	return s.Payment.Retained > 0 && p.BalanceAmount <= s.Payment.Retained
