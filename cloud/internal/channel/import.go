@@ -77,7 +77,7 @@ func ParseCalendar(ctx context.Context, body []byte, zone *time.Location, domain
 	list = make([]Booking, 0, len(p.bookings))
 	for _, id := range p.order {
 		b := p.bookings[id].Booking
-		if b.Cancelled || b.End.After(b.Start) && b.End.After(p.from) && b.Start.Before(p.to) {
+		if b.Cancelled || p.inPeriod(b) {
 			list = append(list, b)
 		}
 	}
@@ -127,6 +127,7 @@ type parser struct {
 	from, to time.Time
 
 	bookings map[string]entry
+	imported int // bookings of the period
 	order    []string
 	problems []string
 	later    bool                      // some bookings begin after the period
@@ -141,7 +142,7 @@ func (p *parser) spent() error {
 	if p.over == nil {
 		p.over = context.Cause(p.ctx)
 	}
-	if p.over == nil && len(p.bookings) > maxBookings {
+	if p.over == nil && p.imported > maxBookings {
 		p.over = fmt.Errorf("%w: more than %d bookings", ErrOverBudget, maxBookings)
 	}
 	return p.over
@@ -181,7 +182,18 @@ func (p *parser) keep(b entry) {
 	if !b.Start.IsZero() {
 		b.Start, b.End = outwards(b.Start, b.End, p.zone)
 	}
+	if p.inPeriod(old.Booking) {
+		p.imported--
+	}
+	if p.inPeriod(b.Booking) {
+		p.imported++
+	}
 	p.bookings[b.ExternalID] = b
+}
+
+// inPeriod reports whether a booking is in the imported period.
+func (p *parser) inPeriod(b Booking) bool {
+	return b.End.After(b.Start) && b.End.After(p.from) && b.Start.Before(p.to)
 }
 
 // within reports whether a booking begins before the end of the period.

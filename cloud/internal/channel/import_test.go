@@ -259,3 +259,23 @@ func FuzzParseCalendar(f *testing.F) {
 		}
 	})
 }
+
+// A calendar that keeps its past entries, as that of a busy room does for years, is within the budget: only bookings of the
+// imported period count.
+func TestHistoryOfACalendarCostsNoBudget(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	text.WriteString("BEGIN:VCALENDAR\r\n")
+	event := func(uid string, start time.Time) {
+		fmt.Fprintf(&text, "BEGIN:VEVENT\r\nUID:%s\r\nDTSTART:%s\r\nDTEND:%s\r\nEND:VEVENT\r\n", uid, utc(start), utc(start.Add(time.Hour)))
+	}
+	for n := range maxBookings + 500 {
+		event(fmt.Sprint("past-", n), now.Add(-time.Duration(n+30)*4*time.Hour))
+	}
+	event("tomorrow", now.Add(24*time.Hour))
+	text.WriteString("END:VCALENDAR\r\n")
+	list, problems, _, err := ParseCalendar(t.Context(), []byte(text.String()), seoul, ourDomain, now)
+	if err != nil || len(problems) > 0 || len(list) != 1 || list[0].ExternalID != "tomorrow" {
+		t.Errorf("got %d bookings, problems %v, error %v; want tomorrow's", len(list), problems, err)
+	}
+}

@@ -53,7 +53,7 @@ var defences = []defence{
 	{"A27", "cloud/internal/channel/guard.go", "return guardian.Safe(network, address, c)", "return nil", "cloud/internal/channel", "TestInternalAddressesAreNotFetched"},
 	{"A28", "cloud/internal/discord/verify.go", "!ed25519.Verify(key,", "false && !ed25519.Verify(key,", "cloud/internal/discord", "TestWrongSignaturesAreRefused"},
 	{"A29", "cloud/internal/franchise/franchise.go", `"franchise-inquiry", Max: 5,`, `"franchise-inquiry", Max: 500,`, "cloud/internal/httpapi", "TestFranchiseInquiry"},
-	{"A30", "cloud/internal/channel/import.go", "len(p.bookings) > maxBookings {", "len(p.bookings) > 100*maxBookings {", "cloud/internal/channel", "TestBudgetOfACalendar"},
+	{"A30", "cloud/internal/channel/import.go", "p.imported > maxBookings {", "p.imported > 100*maxBookings {", "cloud/internal/channel", "TestBudgetOfACalendar"},
 	{"A31", "cloud/internal/httpapi/handle.go", "			answer = unavailable\n", "			answer = unavailable\n			answer.message = err.Error()\n", "cloud/internal/httpapi", "TestDatabaseOutage"},
 	{"A32", "agent/internal/pass/controller.go", "	wrongPerLockout = 5\n", "	wrongPerLockout = 500\n", "agent/internal/pass", "TestLockouts"},
 	{"A33", "cloud/internal/enroll/install.sh", `signed "$file" "$architecture" ||`, "true ||", "cloud/internal/enroll", "TestScript"},
