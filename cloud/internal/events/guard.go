@@ -90,8 +90,9 @@ func (g guard) check(ctx context.Context, text string) error {
 func (g guard) client() *http.Client {
 	dialer := &net.Dialer{Timeout: deliveryTimeout, Control: g.control}
 	return &http.Client{
-		Timeout:       deliveryTimeout,
-		Transport:     &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 1},
+		Timeout: deliveryTimeout,
+		Transport: &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 1,
+			HTTP2: &http.HTTP2Config{SendPingTimeout: deliveryTimeout / 2, PingTimeout: deliveryTimeout / 2}}, // a lost connection is left
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -21,6 +21,18 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
+// silenceTimeout and pingTimeout bound the use of a lost connection to an external system.
+const (
+	silenceTimeout = 10 * time.Second
+	pingTimeout    = 5 * time.Second
+)
+
+// All calls to a system that speaks HTTP/2 share a connection. If a router or a load balancer forgets it without a reset, each of them
+// would fail until the kernel gives up, which takes a quarter of an hour. Clients use the default transport or a copy of it.
+func init() {
+	http.DefaultTransport.(*http.Transport).HTTP2 = &http.HTTP2Config{SendPingTimeout: silenceTimeout, PingTimeout: pingTimeout}
+}
+
 // newPayments returns the client of the payment provider, and the legal entities whose keys it uses.
 func newPayments(set config.Settings, db *postgres.DB, keys *seal.Keyring, log *slog.Logger) (*toss.Client, *company.Entities, error) {
 	entities := &company.Entities{
