@@ -124,6 +124,7 @@ var operations = map[string]operation{
 	"PUT /v2/admin/branches/{}/rooms/{}":         inAtTwo((*yeolda.API).ChangeRoomWithResponse),
 	"PUT /v2/admin/branches/{}/rooms/{}/prices":  inAtTwo((*yeolda.API).ChangePricesWithResponse),
 	"PUT /v2/admin/branches/{}/rooms/{}/profile": inAtTwo((*yeolda.API).DescribeRoomWithResponse),
+	"POST /v2/admin/branches/{}/arrival":         inAt((*yeolda.API).AddStepWithResponse),
 	"GET /v2/admin/branches/{}/rooms/{}/prices": func(x exchange) (int, []byte, error) {
 		return got(x.api.ShowPricesWithResponse(x.ctx, x.path[0], x.path[1]))
 	},

@@ -95,6 +95,18 @@ func TestWebKeyPage(t *testing.T) {
 		p.look("key-offline-pin")
 	})
 
+	// A browser that translates a page for a guest from abroad changes its language.
+	story("translated by the browser", func(t *testing.T, p *page) {
+		hq := newBrowser(t, s)
+		hq.must("POST", "/admin/login", map[string]string{"id": "hq", "password": "hq-demo"}, nil)
+		hq.must("POST", "/v2/admin/branches/jamsil/arrival", map[string]any{"text": map[string]string{"ko": "편의점 옆 계단으로 내려와요.", "en": "Take the stairs beside the shop."}}, nil)
+		p.early(`addEventListener("DOMContentLoaded", () => { document.documentElement.lang = "ja" })`)
+		p.open("/k/" + keyOfAdminReservation(t, s, "jamsil", 2, "01033335555"))
+		p.press("들어오는 길", "현관문 열기")
+		p.see("편의점 옆 계단으로 내려와요.", "남았어요")
+		p.wait("the reason", `document.querySelector("#why").innerText`)
+	})
+
 	story("without scripts", func(t *testing.T, p *page) {
 		p.withoutScripts()
 		p.open(address)

@@ -8,6 +8,8 @@ export interface Tools {
   request(address: string, ms: number, init?: RequestInit): { response: Promise<Response> };
   /** Shows the digits that a keypad takes. */
   spell(digits: Element, pin: string): void;
+  /** The language of the page as the service sent it: "ko" or "en". */
+  lang: string;
 }
 
 export let tools: Tools;
@@ -38,6 +40,6 @@ async function ask<T>(method: string, path: string, body?: unknown): Promise<T> 
 
 /** Returns what to show for an error: the service's explanation on the Korean page, otherwise the page's own sentence. */
 export function explanation(error: unknown, otherwise = document.getElementById("parts")!.dataset.failed!): string {
-  const said = error instanceof Failed && document.documentElement.lang === "ko" ? error.message : "";
+  const said = error instanceof Failed && tools.lang === "ko" ? error.message : "";
   return said || otherwise;
 }

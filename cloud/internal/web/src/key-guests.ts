@@ -1,14 +1,14 @@
 // Companions on the key page: create, share and revoke their links; and the sentence that says why a door does not open.
 
 import type { Schemas } from "./core/interface";
-import { call, explanation } from "./key-call";
+import { call, explanation, tools } from "./key-call";
 
 type Companion = Schemas["Companion"];
 
 /** Shows why a door does not open, if the service can tell. */
 export async function explainDoor(main: HTMLElement, key: string, door: string): Promise<void> {
   const line = main.querySelector<HTMLElement>("#why")!;
-  const query = new URLSearchParams({ branch: main.dataset.branch!, door, lang: document.documentElement.lang });
+  const query = new URLSearchParams({ branch: main.dataset.branch!, door, lang: tools.lang });
   try {
     const why = await call<Schemas["Why"]>("GET", `${key}/why?${query}`);
     line.textContent = why.message;

@@ -38,6 +38,7 @@ const main = document.getElementById("key")!;
 const form = main.querySelector("form")!;
 const buttons = form.querySelectorAll("button");
 const key = location.pathname.split("/")[2]!;
+const { lang } = document.documentElement; // read before the browser translates the page and changes it
 const doors = "/api/door/v2/unlock";
 
 let skew = 0; // seconds by which the service's clock is ahead
@@ -139,7 +140,7 @@ function tick(): void {
 /** The time until an instant in the page's language: "1시간 5분 남았어요", "in 1 h 5 min". */
 function span(seconds: number, untilOpen: boolean): string {
   if (seconds <= 0 || seconds > 172_800) return "";
-  const ko = document.documentElement.lang === "ko";
+  const ko = lang === "ko";
   const minutes = Math.ceil(seconds / 60);
   const [h, m] = [Math.floor(minutes / 60), minutes % 60];
   const text = [h ? h + (ko ? "시간" : " h") : "", m || !h ? m + (ko ? "분" : " min") : ""].join(" ").trim();
@@ -157,7 +158,7 @@ async function showParts(facts: Schemas["KeyFacts"]): Promise<void> {
   if (now() >= moment("end")) return;
   const load = (): Promise<typeof import("./key-parts")> => import(main.dataset.parts!);
   try {
-    parts ??= load().then(({ connectParts }) => connectParts(main, key, now, { request, spell }));
+    parts ??= load().then(({ connectParts }) => connectParts(main, key, now, { request, spell, lang }));
     (await parts).refresh(facts);
   } catch {
     parts = undefined;

@@ -4,7 +4,8 @@ import { lend } from "../src/key-call";
 import { explainDoor } from "../src/key-guests";
 import { equal, report, test } from "./check";
 
-lend({ request: (address, _ms, init) => ({ response: fetch(address, init) }), spell: () => {} });
+const speak = (lang: string) =>
+  lend({ request: (address, _ms, init) => ({ response: fetch(address, init) }), spell: () => {}, lang });
 
 interface Shown {
   code: string;
@@ -17,7 +18,7 @@ const all = (await (await fetch("/sentences")).json()) as Shown[];
 
 for (const { code, door, lang, message } of all) {
   test(`${code} ${door} ${lang}`, async () => {
-    document.documentElement.lang = lang;
+    speak(lang);
     const main = document.createElement("main");
     main.dataset.branch = "gangnam";
     main.innerHTML = '<p id="why"></p>';
@@ -31,6 +32,7 @@ for (const { code, door, lang, message } of all) {
 test("a service that does not answer leaves no sentence", async () => {
   const main = document.createElement("main");
   main.innerHTML = '<p id="why">an earlier sentence</p>';
+  speak("ko");
   await explainDoor(main, "no/such/path", "room");
   equal(main.querySelector("#why")!.textContent, "");
 });
