@@ -256,6 +256,9 @@ func (p *parser) read(e ical.Event, uid string) error {
 		p.keep(b)
 		return nil
 	}
+	if p.ended(e, b.Booking) {
+		return nil
+	}
 	if err := p.spend(&p.recurring, 1, maxRecurring, "recurring entries"); err != nil {
 		return err
 	}

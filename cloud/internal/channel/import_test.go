@@ -260,8 +260,8 @@ func FuzzParseCalendar(f *testing.F) {
 	})
 }
 
-// A calendar that keeps its past entries, as that of a busy room does for years, is within the budget: only bookings of the
-// imported period count.
+// A calendar that keeps its past entries, as that of a busy room does for years, is within the budget and complete: only what may be in
+// the imported period counts. A rule that has ended may be of any kind.
 func TestHistoryOfACalendarCostsNoBudget(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -272,6 +272,10 @@ func TestHistoryOfACalendarCostsNoBudget(t *testing.T) {
 	for n := range maxBookings + 500 {
 		event(fmt.Sprint("past-", n), now.Add(-time.Duration(n+30)*4*time.Hour))
 	}
+	for n := range maxRecurring + 50 {
+		fmt.Fprintf(&text, "BEGIN:VEVENT\r\nUID:weekly-%d\r\nDTSTART:20240101T000000Z\r\nDURATION:PT1H\r\nRRULE:FREQ=WEEKLY;UNTIL=20250101T000000Z\r\nEND:VEVENT\r\n", n)
+	}
+	text.WriteString("BEGIN:VEVENT\r\nUID:hourly\r\nDTSTART:20240101T000000Z\r\nDURATION:PT1H\r\nRRULE:FREQ=HOURLY;UNTIL=20240102\r\nEND:VEVENT\r\n")
 	event("tomorrow", now.Add(24*time.Hour))
 	text.WriteString("END:VCALENDAR\r\n")
 	list, problems, _, err := ParseCalendar(t.Context(), []byte(text.String()), seoul, ourDomain, now)

@@ -64,6 +64,16 @@ func (p *parser) recur(e ical.Event, start time.Time, l length) ([]time.Time, er
 	}), nil
 }
 
+// ended reports whether the rule of a recurring entry has ended before the imported period, so that all its occurrences are over.
+func (p *parser) ended(e ical.Event, first Booking) bool {
+	if len(e.Props[ical.PropRecurrenceRule]) != 1 || e.Props.Get(ical.PropRecurrenceDates) != nil || !first.End.Before(p.from) {
+		return false
+	}
+	option, err := e.Props.RecurrenceRule()
+	// A date or a local time is up to a day earlier than UTC, and a date includes its day.
+	return err == nil && !option.Until.IsZero() && option.Until.AddDate(0, 0, 2).Add(first.End.Sub(first.Start)).Before(p.from)
+}
+
 // rule parses the RRULE. It accepts the rules that room calendars use and rejects those for which the library may
 // search to the year 9999 without finding an occurrence.
 func (p *parser) rule(e ical.Event, start time.Time) (*rrule.RRule, error) {
