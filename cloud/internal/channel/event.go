@@ -38,8 +38,14 @@ func ParseEvent(body []byte) (Booking, error) {
 	if len(body) > MaxEventBody {
 		return Booking{}, fmt.Errorf("channel: event of %d bytes is too long", len(body))
 	}
-	if err := json.Unmarshal(body, &w); err != nil {
-		return Booking{}, fmt.Errorf("channel: decode event: %w", err)
+	var wrong *json.UnmarshalTypeError
+	switch err := json.Unmarshal(body, &w); {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return Booking{}, fmt.Errorf("channel: event: %s is a JSON %s", wrong.Field, wrong.Value)
+	case errors.As(err, &wrong): // whose text describes our struct
+		return Booking{}, fmt.Errorf("channel: event: a JSON %s instead of an object", wrong.Value)
+	case err != nil:
+		return Booking{}, fmt.Errorf("channel: event: %w", err)
 	}
 	b := Booking{
 		ExternalID: w.ExternalID, ListingID: w.ListingID, Start: w.Start, End: w.End, Seq: w.Seq,

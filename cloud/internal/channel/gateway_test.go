@@ -229,9 +229,10 @@ func TestParseEvent(t *testing.T) {
 		"name too long":     strings.Replace(base, `홍길동`, strings.Repeat("가", 51), 1),
 		"phone too long":    strings.Replace(base, `01012345678`, strings.Repeat("0", 21), 1),
 		"too long":          strings.Repeat(" ", MaxEventBody) + base,
+		"wrong type":        strings.Replace(base, `"SC-88123"`, `88123`, 1),
 	} {
-		if b, err := ParseEvent([]byte(body)); err == nil {
-			t.Errorf("%s: taken as %+v", name, b)
+		if b, err := ParseEvent([]byte(body)); err == nil || strings.Contains(err.Error(), "Go ") {
+			t.Errorf("%s: %+v, %v; want an error in the partner's terms", name, b, err)
 		}
 	}
 	if _, err := ParseEvent([]byte(strings.Replace(base, "booking.created", "booking.teleported", 1))); !errors.Is(err, ErrUnknownEvent) {

@@ -117,11 +117,14 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	code := e.Code
+	channel, code := string(e.Channel), e.Code
+	if channel != "" { // a message without a recipient has no channel
+		channel += ": "
+	}
 	if code != "" {
 		code = " " + code
 	}
-	return fmt.Sprintf("notify: %s: %s%s: %v", e.Channel, e.Class, code, e.Err)
+	return fmt.Sprintf("notify: %s%s%s: %v", channel, e.Class, code, e.Err)
 }
 
 // Unwrap returns the cause.
