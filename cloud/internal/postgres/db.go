@@ -80,7 +80,7 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 	config.MaxConnLifetimeJitter = 5 * time.Minute
 	config.MaxConnIdleTime = 5 * time.Minute
 	config.PingTimeout = connectTimeout
-	boundSilence(config)
+	leaveLostServers(config)
 	for name, value := range map[string]string{
 		"application_name": "yeolda",
 		"timezone":         "UTC",

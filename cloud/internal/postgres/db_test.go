@@ -269,3 +269,38 @@ func TestViolations(t *testing.T) {
 		}
 	}
 }
+
+// TestPoolLeavesADemotedServer opens connections to a server that takes no writes, as after a failover whose new address a name server
+// does not have yet. Once the address leads to a server that does, the pool must not keep the others for the rest of their lives.
+func TestPoolLeavesADemotedServer(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	admin, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(t.Context())
+	readOnly := func(value string) {
+		t.Helper()
+		if _, err := admin.Exec(t.Context(), fmt.Sprintf(`alter database %s set default_transaction_read_only = %s`, admin.Config().Database, value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	readOnly("on")
+	db, err := postgres.Open(t.Context(), url, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	write := func() error { return postgres.NoteSuccess(t.Context(), db.Pool, postgres.WorkWrite, time.Now()) }
+	if err := write(); !postgres.IsUnavailable(err) {
+		t.Fatalf("a write to a server that takes none: got %v, want an error that means unavailable", err)
+	}
+	readOnly("off")
+	for range db.Pool.Config().MaxConns {
+		if err = write(); err == nil {
+			return
+		}
+	}
+	t.Errorf("a write after each connection has met the demoted server: %v", err)
+}

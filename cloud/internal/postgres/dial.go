@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -29,10 +30,16 @@ const (
 // broker could not start again. tcp_user_timeout would also end the session of a client that is slow to read, such as an export.
 const keepalives = `set tcp_keepalives_idle = 2; set tcp_keepalives_interval = 1; set tcp_keepalives_count = 3`
 
-// boundSilence makes both ends of the connections of a pool notice within lostTimeout that the other end is off the network.
-func boundSilence(config *pgxpool.Config) {
+// leaveLostServers makes both ends of the connections of a pool notice within lostTimeout that the other end is off the network, and
+// the pool leave a server that takes no writes.
+func leaveLostServers(config *pgxpool.Config) {
 	config.ConnConfig.ConnectTimeout = connectTimeout
 	config.ConnConfig.DialFunc = newDialer().DialContext
+	// A server that became a standby keeps the connections that were opened before its address led elsewhere.
+	fatal := config.ConnConfig.OnPgError
+	config.ConnConfig.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
+		return err.Code != readOnly && fatal(conn, err)
+	}
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		scanInUTC(conn.TypeMap())
 		// Not among the start-up parameters, of which a pooler knows only a few.

@@ -64,7 +64,7 @@ func MigrateFor(ctx context.Context, owner, service string, logger *slog.Logger)
 		return fmt.Errorf("database URL of the owner: %w", err)
 	}
 	config.MaxConns = 2
-	boundSilence(config)
+	leaveLostServers(config)
 	pool, err := openPool(ctx, config)
 	if err != nil {
 		return fmt.Errorf("as the owner of the tables: %w", err)

@@ -9,6 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// readOnly is the code of a write to a server that takes none, for instance after a failover.
+const readOnly = "25006"
+
 // IsUnavailable reports whether a request failed because the database did not answer or accepts no writes. The request may
 // be repeated later.
 func IsUnavailable(err error) bool {
@@ -26,9 +29,9 @@ func IsUnavailable(err error) bool {
 	}
 	switch code := pgErr.Code; {
 	case strings.HasPrefix(code, "08"), // connection exceptions
-		strings.HasPrefix(code, "57P"),   // shutdown, crash, start-up
-		strings.HasPrefix(code, "53"),    // out of connections, memory, disk
-		code == "25006", code == "55P03", // read-only after a failover; a lock that was not released in time
+		strings.HasPrefix(code, "57P"),    // shutdown, crash, start-up
+		strings.HasPrefix(code, "53"),     // out of connections, memory, disk
+		code == readOnly, code == "55P03", // a lock that was not released in time
 		code == "57014", // statement_timeout
 		code == rebuilding:
 		return true
