@@ -6,11 +6,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eclipse/paho.golang/paho"
@@ -391,6 +394,73 @@ func TestNewsComeTogether(t *testing.T) {
 	}
 	if _, ok := receive(t, v.devices).message.(protocol.Telemetry); !ok || len(v.comings)+len(v.devices) != 0 {
 		t.Error("want the telemetry, and nothing of the three that were refused")
+	}
+}
+
+// awayDevices stores nothing while the database is away.
+type awayDevices struct {
+	*verbs
+	away atomic.Bool
+}
+
+func (d *awayDevices) Announced(ctx context.Context, announced []device.Announcement) error {
+	if d.away.Load() {
+		return io.ErrUnexpectedEOF
+	}
+	return d.verbs.Announced(ctx, announced)
+}
+
+// TestPresenceIsRepeatedUntilItIsStored has agents disconnect while the database is away. Nothing happens at the broker later, so
+// without a repetition the database would have them online for good.
+func TestPresenceIsRepeatedUntilItIsStored(t *testing.T) {
+	t.Parallel()
+	for name, compare := range map[string]func(*presence){"alone": (*presence).announceMissed, "pool": (*presence).announceAll} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := newVerbs()
+				devices := &awayDevices{verbs: v}
+				box := newInbox(v, devices, v, nil, slog.New(slog.DiscardHandler))
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- box.run(ctx) }()
+				online := true
+				p := newPresence(box, func(protocol.Agent) bool { return online })
+				agents := []protocol.Agent{to("gangnam").Agent, to("hongdae").Agent}
+				announce := func() {
+					for _, agent := range agents {
+						p.announce(agent)
+					}
+					time.Sleep(batchInterval)
+					synctest.Wait()
+				}
+				announce()
+				online = false
+				devices.away.Store(true)
+				announce()
+				time.Sleep(unstoredDelay)
+				compare(p)
+				time.Sleep(batchInterval)
+				synctest.Wait()
+				devices.away.Store(false)
+				time.Sleep(unstoredDelay)
+				compare(p)
+				time.Sleep(batchInterval)
+				synctest.Wait()
+				stop()
+				<-ended
+				last := map[string]bool{}
+				for range len(v.comings) {
+					h := <-v.comings
+					last[h.branch] = h.online
+				}
+				if len(last) != len(agents) || last["gangnam"] || last["hongdae"] {
+					t.Errorf("the last stored announcements: %v, want both agents offline", last)
+				}
+				if len(p.unstored) != 0 {
+					t.Errorf("still to be repeated: %v", p.unstored)
+				}
+			})
+		})
 	}
 }
 

@@ -108,6 +108,8 @@ type inbox struct {
 	steady  [steadyLanes]chan delivery
 	seed    maphash.Seed
 	dropped atomic.Int64
+	// unstored is called for an agent whose connection or disconnection the database did not take; see presence. nil: for none.
+	unstored func(protocol.Agent)
 
 	mu      sync.Mutex
 	waiting map[protocol.Agent]int // queued messages of each agent
@@ -230,11 +232,14 @@ func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
 		}
 	}
 	flush := func() {
-		inOneBatch(ctx, stored, i.devices.Announced, func(a device.Announcement, err error) { i.logError(ctx, a.Agent, protocol.KindStatus, err) })
+		inOneBatch(ctx, stored, i.devices.Announced, func(a []device.Announcement, err error) {
+			i.logError(ctx, a[0].Agent, protocol.KindStatus, err)
+			i.repeat(a, err)
+		})
 		if i.passes != nil {
 			i.passes.Announced(announced)
 		}
-		inOneBatch(ctx, telemetry, i.devices.Telemetry, func(t postgres.Telemetry, err error) { i.logError(ctx, t.Agent, protocol.KindTelemetry, err) })
+		inOneBatch(ctx, telemetry, i.devices.Telemetry, func(t []postgres.Telemetry, err error) { i.logError(ctx, t[0].Agent, protocol.KindTelemetry, err) })
 		announced, stored, telemetry = nil, nil, nil
 	}
 	for _, d := range batch {
@@ -268,7 +273,7 @@ func (i *inbox) handleSteady(ctx context.Context, batch []delivery) {
 
 // inOneBatch passes messages on together. If the batch is rejected, they are passed on one by one: one agent's message must
 // not harm the others'.
-func inOneBatch[M any](ctx context.Context, messages []M, handle func(context.Context, []M) error, failed func(M, error)) {
+func inOneBatch[M any](ctx context.Context, messages []M, handle func(context.Context, []M) error, failed func([]M, error)) {
 	if len(messages) == 0 {
 		return
 	}
@@ -278,10 +283,22 @@ func inOneBatch[M any](ctx context.Context, messages []M, handle func(context.Co
 	switch {
 	case err == nil:
 	case len(messages) == 1 || errors.Is(err, context.DeadlineExceeded):
-		failed(messages[0], err)
+		failed(messages, err)
 	default:
 		for _, m := range messages {
 			inOneBatch(ctx, []M{m}, handle, failed)
+		}
+	}
+}
+
+// repeat has announcements repeated if the database is away. An agent repeats its status itself.
+func (i *inbox) repeat(announced []device.Announcement, err error) {
+	if i.unstored == nil || !postgres.IsUnavailable(err) {
+		return
+	}
+	for _, a := range announced {
+		if a.Status == nil {
+			i.unstored(a.Agent)
 		}
 	}
 }

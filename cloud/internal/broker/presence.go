@@ -3,6 +3,7 @@ package broker
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -20,7 +21,12 @@ type presence struct {
 	mu     sync.Mutex
 	agents map[protocol.Agent]announced
 	missed map[protocol.Agent]struct{} // the agents whose last announcement did not fit into the inbox
+	// unstored holds when an announcement is repeated that the database did not take.
+	unstored map[protocol.Agent]time.Time
 }
+
+// unstoredDelay is the time after which an announcement that the database did not take is repeated.
+const unstoredDelay = 10 * time.Second
 
 // announced is the last known state of an agent's presence. An agent without one is offline and was not announced.
 type announced uint8
@@ -46,7 +52,10 @@ func announcedByUs(online bool) announced {
 }
 
 func newPresence(inbox *inbox, online func(protocol.Agent) bool) *presence {
-	return &presence{inbox: inbox, online: online, agents: make(map[protocol.Agent]announced), missed: make(map[protocol.Agent]struct{})}
+	p := &presence{inbox: inbox, online: online, agents: make(map[protocol.Agent]announced), missed: make(map[protocol.Agent]struct{}),
+		unstored: make(map[protocol.Agent]time.Time)}
+	inbox.unstored = p.repeatLater
+	return p
 }
 
 // announce compares the last known state of an agent with its present one, and announces a change. The lock keeps
@@ -112,8 +121,27 @@ func (p *presence) put(agent protocol.Agent, online bool) bool {
 		return false
 	}
 	delete(p.missed, agent)
+	delete(p.unstored, agent)
 	p.agents[agent] = announcedByUs(online)
 	return true
+}
+
+// repeatLater has an announcement repeated that the database did not take. Nothing else would tell it that an agent has disconnected.
+func (p *presence) repeatLater(agent protocol.Agent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unstored[agent] = time.Now().Add(unstoredDelay)
+}
+
+// announceUnstored announces the present state of agents whose last announcement the database did not take.
+func (p *presence) announceUnstored() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for agent, at := range p.unstored {
+		if !time.Now().Before(at) {
+			p.put(agent, p.online(agent))
+		}
+	}
 }
 
 // announceMissed makes the announcements that did not fit into the inbox.
@@ -139,8 +167,9 @@ func (p *presence) announceAll() {
 	})
 }
 
-// announceEach announces the agents that choose yields under the lock.
+// announceEach announces the agents that choose yields under the lock, and those of announceUnstored.
 func (p *presence) announceEach(choose func(announce func(protocol.Agent))) {
+	p.announceUnstored()
 	var agents []protocol.Agent
 	p.mu.Lock()
 	choose(func(agent protocol.Agent) { agents = append(agents, agent) })
