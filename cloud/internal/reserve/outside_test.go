@@ -3,6 +3,7 @@ package reserve_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -200,4 +201,47 @@ func TestLessByHandThanTheBankHasRejected(t *testing.T) {
 	}
 	s.wantRefunded(t, b, order.Amount)
 	s.awaitReceipt(t, replica, id, money.ReceiptCanceled, 0)
+}
+
+// TestTransferAfterARejectedOneByHand: the bank rejects the refund of a deposit of which the policy keeps a share, an administrator returns it
+// by hand, and then the dashboard, or the service, returns a part of the share. The provider still shows a rejected transfer, so the part looks
+// rejected, too. Sending it again would return it once more, from the share.
+func TestTransferAfterARejectedOneByHand(t *testing.T) {
+	t.Parallel()
+	for _, dashboard := range []bool{true, false} {
+		t.Run(fmt.Sprint("dashboard ", dashboard), func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore":30,"percent":50}]`)
+			b, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+			s.rejecting(t, 1, 0)
+			s.answer(t, b, "/payment/cancel", refundAccount(map[string]any{"id": id, "cancelReason": "변심"}), 200, "")
+			s.awaitRefund(t, id, "FAILED")
+			replica := s.Replica(t)
+			if _, err := replica.SettleOutside(s.ctx, outside(id, 0)); err != nil {
+				t.Fatal(err)
+			}
+			held := s.Sandbox.Payments(order.OrderID)[0].BalanceAmount
+			if dashboard {
+				held -= 1000
+				s.dashboard(t, order, 1000, &guestAccount)
+				if err := replica.Settle(s.ctx, booking.ReservationID(id)); err != nil {
+					t.Fatal(err)
+				}
+				s.awaitRefund(t, id, "FAILED")
+				account := guestAccount
+				err := replica.RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &account, By: hq})
+				wantRefused(t, err, "OTHER_TRANSFER_OPEN")
+				if _, err := replica.SettleOutside(s.ctx, outside(id, 0)); err != nil {
+					t.Errorf("the part cannot be recorded by hand: %v", err)
+				}
+			} else {
+				_, err := replica.RefundPart(s.ctx, part(id, 1000))
+				wantRefused(t, err, "OTHER_TRANSFER_OPEN")
+			}
+			if p := s.Sandbox.Payments(order.OrderID)[0]; p.BalanceAmount != held {
+				t.Errorf("the provider holds %d won, want %d", p.BalanceAmount, held)
+			}
+		})
+	}
 }

@@ -99,6 +99,8 @@ func (s Snapshot) Transfers(p toss.Payment) Reading {
 		return Declined // nothing is left to return, and the request would close the account
 	case f.Taken && at != money.RefundFailed:
 		return Act // repeated in the dashboard, which sends no callback
+	case at == money.RefundFailed && s.Payment.Rejected > 0:
+		return Declined // the provider still shows a rejected transfer that was returned by hand: the refund would look rejected, too, and be sent twice
 	case f.Taken && p.BalanceAmount > 0 && !slices.ContainsFunc(p.Cancels, func(c toss.Cancellation) bool { return c.Amount == f.Amount }):
 		return Declined // the provider recognises a rejected transfer by its amount, and would return another amount once more
 	case f.Taken, other == 0, other == f.Amount: // of an earlier attempt
