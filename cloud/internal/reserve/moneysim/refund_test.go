@@ -252,7 +252,7 @@ func (t *modelService) retryRefund(ctx context.Context, r *row, account bool) er
 	t.tx("retry refund", func(now time.Time) {
 		if r.refund != nil && r.refund.State == money.RefundFailed {
 			refund = r.refund.ID
-			r.reopenRefund(account)
+			r.reopenRefund(account && t.ask(r).snapshot.ByDeposit())
 			r.refundAt = now
 			r.scheduleCheck(now.Add(watchdogDelay))
 		}

@@ -269,6 +269,9 @@ func (r *row) saveProviderState(p toss.Payment, secret string) {
 		r.payment.PaymentKey = p.PaymentKey
 	}
 	r.payment.Status, r.payment.Balance = p.Status, p.BalanceAmount
+	if v := p.VirtualAccount; v != nil {
+		r.payment.Account.Number = v.Number
+	}
 	if secret != "" {
 		r.payment.Secret = []byte(secret)
 	}
