@@ -6,7 +6,7 @@ import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
 import { submits } from "../core/form";
 import { countdown } from "../core/format";
-import { resource } from "../core/resource";
+import { type Resource, resource } from "../core/resource";
 import { go, staying } from "../core/router";
 import { batch, computed, effect, signal } from "../core/signal";
 import { receiptChoice } from "./cash-receipt";
@@ -52,20 +52,23 @@ export async function currentHold(): Promise<Held | null> {
   return null;
 }
 
+/** The hold of this browser. Without one, leads to the receipt if the purchase was completed. */
+export const holding = (): Resource<Held | null> =>
+  resource(async () => {
+    const found = await currentHold();
+    if (!found) await afterHold();
+    return found;
+  });
+
 /** After the hold has ended: leads to the receipt if the purchase was completed. */
-export async function afterHold(): Promise<void> {
+async function afterHold(): Promise<void> {
   const still = staying();
   const receipt = await getReceipt().catch(() => null);
   if (still() && receipt && receipt.status !== "CANCELED") go("/book/receipt", { replace: true });
 }
 
 export function contactPage(): Child {
-  const held = resource(async () => {
-    const found = await currentHold();
-    if (!found) await afterHold();
-    return found;
-  });
-  return fetched(held, (data) => {
+  return fetched(holding(), (data) => {
     const found = data.peek();
     return found ? guarded(found, form) : gone();
   });

@@ -5,18 +5,7 @@ import { type Child, h } from "../core/dom";
 import { resource } from "../core/resource";
 import { go } from "../core/router";
 import { signal } from "../core/signal";
-import {
-  afterHold,
-  currentHold,
-  type Guard,
-  gone,
-  guarded,
-  type Held,
-  holdChip,
-  identity,
-  refundNote,
-  whatIsHeld,
-} from "./contact";
+import { type Guard, gone, guarded, type Held, holdChip, holding, identity, refundNote, whatIsHeld } from "./contact";
 import { keyRecipient } from "./field";
 import { keep, purchase } from "./purchase";
 import { actions, button, explain, failure, fetched, heading, note, trouble } from "./screen";
@@ -43,12 +32,7 @@ declare global {
 }
 
 export function payPage(): Child {
-  const held = resource(async () => {
-    const found = await currentHold();
-    if (!found) await afterHold();
-    return found;
-  });
-  return fetched(held, (data) => {
+  return fetched(holding(), (data) => {
     const found = data.peek();
     if (!found) return gone();
     const p = purchase();
