@@ -47,6 +47,7 @@ func TestWebEnglish(t *testing.T) {
 	for _, c := range []struct{ address, want string }{
 		{"/", "Gangnam"},
 		{"/b/gangnam", "which day?"},
+		{"/b/hongdae", "which day?"}, // closed on Mondays
 		{"/b/gangnam/" + tomorrow(), "Room 2"},
 		{"/b/nowhere", "Page not found"},
 		{"/book/contact", "You are not holding a room"},

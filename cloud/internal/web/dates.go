@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -25,6 +26,8 @@ type dateScreen struct {
 type dayView struct {
 	Path, Label, Number, Text string
 	Off                       string // why it cannot be chosen
+	Never                     string // the same if it is past or too far ahead
+	Reason                    string // why it is closed, or its holiday; Korean
 	Past, Today, Festive      bool
 }
 
@@ -112,22 +115,20 @@ func cellOf(speech speech, b openBranch, found calendarDay, day time.Time) *dayV
 		Path: dayPath(b, day), Number: strconv.Itoa(day.Day()), Off: speech.Shut(found),
 		Past: day.Before(b.today), Today: day.Equal(b.today), Festive: found.Reason != nil,
 	}
+	cell.Reason = cmp.Or(cell.Off, value(found.Reason))
 	switch {
 	case cell.Past:
-		cell.Off = speech.say("dayPast")
+		cell.Never = speech.say("dayPast")
 	case day.After(b.last):
-		cell.Off = speech.say("dayFar")
+		cell.Never = speech.say("dayFar")
 	}
-	words := []string{speech.Date(day)}
+	if cell.Never != "" {
+		cell.Off, cell.Reason = cell.Never, ""
+	}
+	cell.Text = speech.Date(day)
 	if cell.Today {
-		words = []string{speech.say("today"), speech.Date(day)}
+		cell.Text = speech.say("today") + " " + cell.Text
 	}
-	if reason := value(found.Reason); cell.Off != "" {
-		words = append(words, cell.Off)
-	} else if reason != "" {
-		words = append(words, reason)
-	}
-	cell.Text = strings.Join(words, " ")
 	return cell
 }
 

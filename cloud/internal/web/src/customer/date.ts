@@ -82,7 +82,7 @@ function chips(b: Branch, today: Minute, last: Minute): Child {
             const inside: Child = [
               h("span", null, label(m, i)),
               h("b", { "aria-hidden": "true" }, dayOfMonth(m)),
-              h("span", { class: "hidden" }, dateText(m), off && ` ${off}`),
+              h("span", { class: "hidden" }, dateText(m), " ", korean(off)),
             ];
             return off
               ? h("span", { class: "day-chip off" }, inside)
@@ -95,6 +95,9 @@ function chips(b: Branch, today: Minute, last: Minute): Child {
 }
 
 const offText = (d: CalendarDay | undefined): string => (d && d.status !== "available" ? closedText(d) : "");
+
+/** Reasons and names of holidays exist in Korean only. */
+const korean = (reason: string): Child => reason && h("span", { lang: "ko" }, reason);
 
 const closedText = (d: CalendarDay): string => d.reason ?? t(d.status === "holiday" ? "dayHoliday" : "dayClosed");
 
@@ -141,7 +144,8 @@ function table(b: Branch, first: Minute, days: Map<string, CalendarDay>, today: 
   const cell = (m: Minute): Child => {
     if (monthOf(m) !== month) return h("td", null);
     const d = days.get(dateOf(m));
-    const off = m < today ? t("dayPast") : m > last ? t("dayFar") : offText(d);
+    const never = m < today ? t("dayPast") : m > last ? t("dayFar") : "";
+    const off = never || offText(d);
     const current = m === today ? "date" : null;
     // The cell shows the number; its label has the whole date and its status.
     const inside: Child = [
@@ -149,7 +153,10 @@ function table(b: Branch, first: Minute, days: Map<string, CalendarDay>, today: 
       h(
         "span",
         { class: "hidden" },
-        [m === today ? t("today") : "", dateText(m), off || (d?.reason ?? "")].filter(Boolean).join(" "),
+        m === today && `${t("today")} `,
+        dateText(m),
+        " ",
+        never || korean(off || (d?.reason ?? "")),
       ),
     ];
     if (off) return h("td", { class: m < today ? "past" : "off" }, h("span", { "aria-current": current }, inside));
@@ -206,7 +213,7 @@ function reasons(days: CalendarDay[], today: Minute): Child {
           h(
             "ul",
             null,
-            rows.map(([reason, numbers]) => h("li", null, h("b", null, numbers), " ", reason)),
+            rows.map(([reason, numbers]) => h("li", null, h("b", null, numbers), " ", korean(reason))),
           ),
         );
   return [
