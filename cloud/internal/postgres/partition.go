@@ -151,3 +151,33 @@ func DiagnosePartitions(ctx context.Context, q Querier, now time.Time) (problems
 	}
 	return problems, nil
 }
+
+// pruneBatch is the number of rows that one statement deletes: a backlog of days is deleted in short statements.
+const pruneBatch = 20_000
+
+// DeleteDoorRequests deletes the door requests from before a time. The audit log keeps what has to be accounted for. Replicas that call
+// it at the same time share the rows.
+func DeleteDoorRequests(ctx context.Context, q Querier, before time.Time) (deleted int64, err error) {
+	return deleteBefore(ctx, q, "door_request", "created_at", before)
+}
+
+// DeleteCommands deletes the commands to air conditioners from before a time. Replicas that call it at the same time share the rows.
+func DeleteCommands(ctx context.Context, q Querier, before time.Time) (deleted int64, err error) {
+	return deleteBefore(ctx, q, "airconditioner_command", "at", before)
+}
+
+// deleteBefore deletes the rows of a table or partition from before a time. Rows are deleted by their place, so the table must not be a
+// partitioned one: rows of several partitions have the same place.
+func deleteBefore(ctx context.Context, q Querier, table, column string, before time.Time) (deleted int64, err error) {
+	name := pgx.Identifier{table}.Sanitize()
+	sql := `delete from ` + name + ` where ctid = any(array(
+		select ctid from ` + name + ` where ` + column + ` < $1 limit $2 for update skip locked))`
+	for batch := int64(pruneBatch); batch == pruneBatch; deleted += batch {
+		tag, err := q.Exec(ctx, sql, before, pruneBatch)
+		if err != nil {
+			return deleted, err
+		}
+		batch = tag.RowsAffected()
+	}
+	return deleted, nil
+}
