@@ -92,6 +92,16 @@ func TestDoctorOnProxies(t *testing.T) {
 	}
 }
 
+// A missing address is reported with the settings, and is not in order here.
+func TestDoctorOnAMissingAddress(t *testing.T) {
+	t.Parallel()
+	c := newClinic(t, func(s *config.Settings) { s.HTTP.PublicURL = "" })
+	c.examineSite()
+	if text := c.text(); text != "" {
+		t.Errorf("got %q, want nothing", text)
+	}
+}
+
 func TestDoctorOnDisks(t *testing.T) {
 	t.Parallel()
 	c := newClinic(t, nil)

@@ -62,7 +62,7 @@ func (d *exam) examineDefences() {
 // examineSite checks the requirements of customers' browsers.
 func (d *exam) examineSite() {
 	u, err := url.Parse(d.settings.HTTP.PublicURL)
-	if err != nil {
+	if err != nil || u.Host == "" {
 		return // reported with the settings
 	}
 	loopback := loopbackHost(u)
