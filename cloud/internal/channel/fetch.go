@@ -120,7 +120,7 @@ func (c *ICal) fetch(ctx context.Context, f Feed) ([]byte, Cursor, error) {
 		return nil, Cursor{}, fmt.Errorf("channel: fetch: %w", err)
 	}
 	if len(body) > maxCalendar {
-		return nil, Cursor{}, fmt.Errorf("channel: fetch: calendar is longer than %d bytes", maxCalendar)
+		return nil, Cursor{}, fmt.Errorf("channel: fetch: %w: it is longer than %d bytes", ErrOverBudget, maxCalendar)
 	}
 	return body, Cursor{ETag: storable(resp.Header.Get("ETag")), LastModified: storable(resp.Header.Get("Last-Modified"))}, nil
 }

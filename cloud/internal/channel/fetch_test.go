@@ -174,6 +174,9 @@ func TestPullErrors(t *testing.T) {
 			if err == nil || got.Bookings != nil || got.Unchanged {
 				t.Errorf("%+v", got)
 			}
+			if long := strings.HasPrefix(name, "too long"); errors.Is(err, ErrOverBudget) != long {
+				t.Errorf("got %v, over the budget: want %v", err, long)
+			}
 			if err != nil && strings.Contains(err.Error(), "secret") {
 				t.Errorf("the error contains the feed's token: %v", err)
 			}
