@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # bare.sh [user] [root]: the README's first steps on an empty Debian 12 that has only Go, git and make (and sudo, for the ordinary user):
 # git clone, then `make run` until it is ready. It prints the times, and each file outside the checkout that differs from the same Debian
-# on which only the announced packages were installed. Go's caches in the home directory are excepted.
+# on which only the announced packages were installed. Go's caches in the home directory are excepted. With SUITE=trixie it is Debian 13, and
+# with SUITE=noble MIRROR=http://archive.ubuntu.com/ubuntu Ubuntu 24.04, if debootstrap knows it.
 #
 # It needs root, debootstrap and about 8 GB in ${TMPDIR:-/var/tmp}. The Go tree, certificates, proxies and the package mirror are those
 # of this machine. Variables YEOLDA_..._ADDR are passed on, if the usual ports are in use.
@@ -28,8 +29,9 @@ done
 
 # An empty system.
 base=$dir/base
-mirror=$(apt-cache policy | sed -n 's/^ *[0-9]* \(https\?:[^ ]*\) bookworm\/main .*/\1/p' | head -1)
-debootstrap --variant=minbase --include=git,make,ca-certificates,sudo bookworm "$base" "${mirror:-http://deb.debian.org/debian}" >"$dir/log" 2>&1 || { tail "$dir/log"; exit 1; }
+suite=${SUITE:-bookworm}
+mirror=${MIRROR:-$(apt-cache policy | sed -n "s/^ *[0-9]* \(https\?:[^ ]*\) $suite\/main .*/\1/p" | head -1)}
+debootstrap --variant=minbase --include=git,make,ca-certificates,sudo "$suite" "$base" "${mirror:-http://deb.debian.org/debian}" >"$dir/log" 2>&1 || { tail "$dir/log"; exit 1; }
 cp -a "$(go env GOROOT)" "$base/usr/local/go"
 cp -L /etc/resolv.conf /etc/hosts "$base/etc/"
 cp -r /usr/local/share/ca-certificates "$base/usr/local/share/"
