@@ -129,9 +129,25 @@ func (s *step) confirm(g *guest, order moneytest.Confirm, clientKey string) {
 		return
 	}
 	order.PaymentKey = key
-	for range map[bool]int{false: 1, true: 2}[twice] {
-		s.call(g.browser[0], http.MethodPost, "/payment/confirm", order)
+	tabs := []moneytest.Confirm{order}
+	if s.rng.IntN(4) == 0 { // the guest goes through the widget in a second tab, too, and may return from neither, one or both
+		other := order
+		if other.PaymentKey, err = s.box.Authenticate(sandbox.Checkout{OrderID: order.OrderID, Amount: order.Amount, Method: method, Bank: "20", ClientKey: clientKey}); err == nil {
+			tabs = pick(s.rng, tabs, []moneytest.Confirm{other}, []moneytest.Confirm{order, other}, []moneytest.Confirm{other, order})
+		}
 	}
+	var wg sync.WaitGroup
+	for _, tab := range tabs {
+		for range map[bool]int{false: 1, true: 2}[twice] {
+			confirm := func() { s.call(g.browser[0], http.MethodPost, "/payment/confirm", tab) }
+			if len(tabs) > 1 {
+				wg.Go(confirm)
+			} else {
+				confirm()
+			}
+		}
+	}
+	wg.Wait()
 	if method == sandbox.MethodVirtualAccount && s.rng.IntN(2) == 0 {
 		_, _ = s.box.Deposit(order.OrderID) // it bounces if the account is closed already
 	}
@@ -202,7 +218,7 @@ func (s *step) cancel() {
 	n := s.rng.IntN(60)
 	var list []struct{ ID int64 }
 	if ok && s.read(s.call(b, http.MethodGet, "/my-reservations", nil), &list) && len(list) > 0 {
-		s.call(b, http.MethodPost, "/payment/cancel", s.transfer(map[string]any{"id": list[n%len(list)].ID, "cancelReason": "변심"}))
+		s.atOnce(b, "/payment/cancel", s.transfer(map[string]any{"id": list[n%len(list)].ID, "cancelReason": "변심"}))
 	}
 }
 

@@ -3,8 +3,11 @@ package crowdsim
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
@@ -52,7 +55,31 @@ func (s *step) part() {
 	if s.rng.IntN(2) == 0 {
 		body["refundBankCode"], body["refundAccount"], body["refundHolder"] = "20", "1002123456789", pick(s.rng, "홍길동", "다른 사람")
 	}
-	s.act(`paid_at is not null and amount > 0`, http.MethodPost, "/v2/admin/reservations/%s/refunds", body)
+	id := s.any(`paid_at is not null and amount > 0`)
+	if id == "" {
+		return
+	}
+	s.atOnce(s.admin(), "/v2/admin/reservations/"+id+"/refunds", body)
+}
+
+// atOnce sends a POST with an Idempotency-Key several times at once, sometimes to several replicas. All successes have one answer.
+func (s *step) atOnce(b *moneytest.Buyer, path string, body any) {
+	replies := make([]moneytest.Reply, 1+s.rng.IntN(3))
+	var wg sync.WaitGroup
+	for i := range replies {
+		one := &step{world: s.world, t: s.t, rng: rand.New(rand.NewPCG(s.seed, s.rng.Uint64())), name: s.name, key: strings.ReplaceAll(fmt.Sprint(s.seed, ".", s.name), " ", "-")}
+		wg.Go(func() { replies[i] = one.call(b, http.MethodPost, path, body) })
+	}
+	wg.Wait()
+	answers := map[string]bool{}
+	for _, reply := range replies {
+		if reply.HTTP == http.StatusOK {
+			answers[string(reply.Data)] = true
+		}
+	}
+	if len(answers) > 1 {
+		s.violation("POST %s with one key has several answers: %v", path, answers)
+	}
 }
 
 // rejectedPart returns a part of a deposit, which the bank rejects: the guest is asked for another account at a link, and stays. Then the contact
@@ -183,6 +210,31 @@ func (s *step) assign() {
 		entity = code
 	}
 	s.call(s.admin(), http.MethodPut, "/v2/admin/branches/gangnam/entity", map[string]any{"entity": entity})
+}
+
+// retire retires a legal entity, or takes it back into use.
+func (s *step) retire() {
+	s.call(s.admin(), http.MethodPatch, "/v2/admin/entities/"+pick(s.rng, entities[1:]...), map[string]bool{"enabled": s.rng.IntN(2) == 0})
+}
+
+// price gives a room another price from today on.
+func (s *step) price() {
+	rule := map[string]any{"from": s.clock.Now().AddDate(0, 0, -1).Format(time.DateOnly), "days": []int{1, 2, 3, 4, 5, 6, 7}, "hours": nil,
+		"min60": 1000 * (5 + s.rng.IntN(20)), "min30": 5000, "min10": 1000 + s.rng.IntN(2)}
+	s.call(s.admin(), http.MethodPut, fmt.Sprintf("/v2/admin/branches/gangnam/rooms/%d/prices", 1+s.rng.IntN(6)), map[string]any{"rules": []any{rule}})
+}
+
+// policy changes the refund policy of the branch.
+func (s *step) policy() {
+	const path = "/v2/admin/branches/gangnam/settings"
+	admin, settings := s.admin(), map[string]any{}
+	if !s.read(s.call(admin, http.MethodGet, path, nil), &settings) {
+		return
+	}
+	settings["refundPolicy"] = []any{
+		map[string]int{"untilMinutesBefore": 60 + s.rng.IntN(100), "percent": 100}, map[string]int{"untilMinutesBefore": 30, "percent": 10 + s.rng.IntN(80)},
+	}
+	s.call(admin, http.MethodPut, path, settings)
 }
 
 // rejectKeys has the provider reject the keys of an entity for a request, as when its contract is about to end.

@@ -21,6 +21,7 @@ type step struct {
 	name string
 
 	method string // of its payments; empty: any
+	key    string // Idempotency-Key of its requests; empty: none
 }
 
 // verbs are what the crowd does, with their weights.
@@ -33,7 +34,7 @@ var verbs = []struct {
 	{2, "end", (*step).end}, {2, "release", (*step).release}, {3, "correct own", (*step).correctOwn}, {2, "enter account", (*step).enterAccount},
 	{5, "move", (*step).move}, {3, "staff cancel", (*step).staffCancel}, {4, "part", (*step).part}, {3, "rejected part", (*step).rejectedPart}, {3, "approve", (*step).approve},
 	{2, "decline", (*step).decline}, {2, "retry", (*step).retry}, {2, "rotate key", (*step).rotateKey}, {3, "correct", (*step).correct},
-	{2, "close", (*step).closeDay}, {3, "assign entity", (*step).assign}, {2, "reject keys", (*step).rejectKeys}, {2, "register", (*step).register},
+	{2, "close", (*step).closeDay}, {3, "assign entity", (*step).assign}, {2, "reject keys", (*step).rejectKeys}, {2, "retire entity", (*step).retire}, {2, "price", (*step).price}, {2, "policy", (*step).policy}, {2, "register", (*step).register},
 	{1, "reconcile", (*step).reconcile}, {2, "by hand", (*step).byHand}, {2, "receipt", (*step).receipt}, {1, "check", (*step).checkPayment}, {2, "stuck", (*step).stuck},
 	{6, "partner", (*step).partnerEvent}, {2, "partner again", (*step).partnerAgain}, {2, "calendar", (*step).calendar},
 	{6, "deposit", (*step).deposit}, {3, "dashboard", (*step).dashboard}, {1, "reverse", (*step).reverse}, {3, "callback again", (*step).callbackAgain},
@@ -60,6 +61,9 @@ func (s *step) run() {
 func (s *step) call(b *moneytest.Buyer, method, path string, body any) moneytest.Reply {
 	b = new(*b)
 	b.Header = http.Header{chosen: {fmt.Sprint(s.rng.IntN(6))}}
+	if s.key != "" {
+		b.Header.Set("Idempotency-Key", s.key)
+	}
 	reply, err := b.Do(s.ctx, method, path, body)
 	if err != nil || reply.HTTP == http.StatusInternalServerError {
 		s.violation("%s %s %v: %v %s", method, path, body, err, reply.Raw)
