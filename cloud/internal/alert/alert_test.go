@@ -833,6 +833,15 @@ func TestDefaultContacts(t *testing.T) {
 	}
 }
 
+// TestCalendarIsNamed: the message about a calendar that cannot be read names the place where it is shown, not the id of a row.
+func TestCalendarIsNamed(t *testing.T) {
+	t.Parallel()
+	const want = "외부 예약 채널의 캘린더를 읽을 수 없어요. 지점 설정에서 확인해 주세요"
+	if got := alert.Sentence(alert.Discrepancy, "gangnam", "calendar:12", 0); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestHoursOfOneDigit: hours that an earlier release stored with one digit are clock times as well.
 func TestHoursOfOneDigit(t *testing.T) {
 	t.Parallel()

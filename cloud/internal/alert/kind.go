@@ -47,7 +47,7 @@ var kinds = []struct {
 	{DoorHeld, "%s 문이 오래 열려 있어요"},
 	{PaymentUnclear, "%s의 결제 결과를 확인할 수 없어요"},
 	{RefundFailed, "%s의 환불이 실패했어요"},
-	{Discrepancy, "결제·출입 기록이 맞지 않거나 캘린더를 읽을 수 없어요 (%s)"},
+	{Discrepancy, "결제·출입 기록이 맞지 않아요 (%s)"},
 	{PINExposed, "%s 문의 비밀번호가 공개됐어요. 비밀번호를 바꿔 주세요"},
 	{SelfTest, "장치 점검에 실패했어요 (%s)"},
 	{SensorThreshold, "%s 온도가 정상 범위를 벗어났어요"},
@@ -89,6 +89,8 @@ func sentence(kind Kind, branch, subject string, lost int) string {
 		return "여러 지점의 연결이 끊겼어요"
 	case kind == BranchOffline && branch == "":
 		return fmt.Sprintf("지점 %d곳의 연결이 끊겼어요", lost)
+	case strings.HasPrefix(subject, "calendar:"):
+		return "외부 예약 채널의 캘린더를 읽을 수 없어요. 지점 설정에서 확인해 주세요"
 	}
 	i := slices.IndexFunc(kinds, func(known struct {
 		kind Kind

@@ -2,6 +2,7 @@
 
 import { dateOf, inZone } from "../src/booking/time";
 import { accountScreen } from "../src/console/account";
+import { type Alert, alertList } from "../src/console/alerts";
 import { cleaningScreen } from "../src/console/cleaning";
 import { closuresScreen } from "../src/console/closures";
 import { ownContacts } from "../src/console/contacts";
@@ -543,6 +544,23 @@ test("hours of a contact with one end are not saved as all day", async () => {
     await until("the request", () => saved.length);
     equal(saved[0]!.hours, { from: "22:00", to: "" });
   });
+});
+
+test("an alert about a calendar says so and leads to the channels", async () => {
+  const since = new Date().toISOString();
+  const rest = { notifiedAt: null, acknowledgedBy: null, acknowledgedAt: null, endedAt: null };
+  const alert: Alert = { id: "1", kind: "discrepancy", branch: "gangnam", subject: "calendar:12", since, ...rest };
+  enter("hq", [gangnam], {});
+  await showing(
+    () => alertList(signal([alert]), () => {}),
+    async (main) => {
+      equal(
+        main.querySelector(".what")!.textContent,
+        "강남점 외부 예약 채널의 캘린더를 읽을 수 없어요. 지점 설정에서 확인해 주세요.",
+      );
+      equal(main.querySelector("a")!.getAttribute("href"), "/console/gangnam/settings");
+    },
+  );
 });
 
 test("the history names the date of what was not today, and of a move to another day", () => {

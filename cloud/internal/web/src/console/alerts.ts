@@ -53,8 +53,12 @@ export const byUrgency = (a: Alert, b: Alert): number =>
 /** What an alert is about, in one sentence. */
 export function alertText(alert: Alert): string {
   if (alert.kind === "branch-offline" && !alert.branch) return t("alertMass");
+  if (ofCalendar(alert.subject)) return t("alertCalendar");
   return t(`alert_${alert.kind}` as TextKey, { subject: subjectText(alert.subject) });
 }
+
+/** Whether a subject is the calendar of a booking channel, which the settings of the branch show. */
+const ofCalendar = (subject: string): boolean => subject.startsWith("calendar:");
 
 function subjectText(subject: string): string {
   const [kind, id] = subject.split(":");
@@ -66,7 +70,7 @@ function subjectText(subject: string): string {
 
 /** The address where an alert ends; empty if there is none in the console. */
 function remedy({ kind, branch, subject }: Alert): string {
-  const screen = screens[kind];
+  const screen = ofCalendar(subject) ? "settings" : screens[kind];
   if (!branch || !screen) return "";
   const id = /^reservation:(\d+)$/.exec(subject)?.[1];
   return `/console/${branch}/${screen}${screen === "day" && id ? `?r=${id}` : ""}`;

@@ -1,0 +1,4 @@
+package alert
+
+// Sentence exports sentence.
+var Sentence = sentence
