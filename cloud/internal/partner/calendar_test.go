@@ -164,6 +164,36 @@ func (f *silentFirst) Pull(ctx context.Context, _ channel.Feed) (channel.Pulled,
 	}
 }
 
+// A calendar that could not be read for an hour raises an alert, because the partner sells the room meanwhile. It ends when the calendar
+// is read.
+func TestUnreadCalendarRaisesAnAlert(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	listing := s.calendar(t, 1, "t")
+	service, from := s.importing(t)
+	read := func(when string, failure error, wantAlerts int) {
+		t.Helper()
+		from.err = failure
+		if err := service.Import(s.ctx, listing); err != nil {
+			t.Fatal(err)
+		}
+		var open int
+		err := s.DB.Pool.QueryRow(s.ctx, `select count(*) from alert where kind = 'discrepancy' and branch = 'gangnam' and subject = $1 and ended_at is null`,
+			fmt.Sprintf("calendar:%d", listing.ID)).Scan(&open)
+		if err != nil || open != wantAlerts {
+			t.Errorf("%s: %d open alerts, want %d (%v)", when, open, wantAlerts, err)
+		}
+	}
+	read("at the first failure", io.ErrUnexpectedEOF, 0)
+	s.Clock.Advance(59 * time.Minute)
+	read("after 59 minutes", io.ErrUnexpectedEOF, 0)
+	s.Clock.Advance(2 * time.Minute)
+	read("after 61 minutes", io.ErrUnexpectedEOF, 1)
+	read("after a reading", nil, 0)
+	s.Clock.Advance(2 * time.Hour)
+	read("at a failure two hours later", io.ErrUnexpectedEOF, 0)
+}
+
 // feed is a partner's calendar with contents set by the test.
 type feed struct {
 	address string // of the last read

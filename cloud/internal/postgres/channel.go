@@ -106,19 +106,24 @@ type Fetch struct {
 	Quarantine  bool   // the calendar must be read less often
 }
 
-// EndFetch records the outcome of reading a calendar. A feed in quarantine raises an alert, which a successful read ends.
+// unreadLimit is the time for which each reading of a calendar has failed, as an interval of SQL, after which an alert is raised: the
+// partner sells the room meanwhile.
+const unreadLimit = `interval '1 hour'`
+
+// EndFetch records the outcome of reading a calendar. A feed that is in quarantine, or was not read for unreadLimit, raises an alert,
+// which a successful read ends.
 func EndFetch(ctx context.Context, q Querier, listing int, f Fetch, now time.Time) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		update channel_listing set fetched_at = $5, fetch_error = $7, feed_unfinished = 0,
 		       feed_quarantined_at = case when $6 then coalesce(feed_quarantined_at, $5) end,
+		       feed_unread_since = case when $4 <> '' then coalesce(feed_unread_since, $5) end,
 		       feed_etag = case when $4 = '' then $2 else feed_etag end, feed_modified = case when $4 = '' then $3 else feed_modified end
 		where id = $1`, listing, f.ETag, f.Since, f.Problem, now, f.Quarantine, cmp.Or(f.Problem, f.Unreliable))
-	switch {
-	case f.Quarantine:
-		batch.Queue(fmt.Sprintf(feedAlert, "channel_listing", "true"), listing, now)
-	case f.Problem == "":
+	if f.Problem == "" {
 		batch.Queue(`update alert set ended_at = $2 where kind = 'discrepancy' and subject = 'calendar:' || $1::integer and ended_at is null`, listing, now)
+	} else {
+		batch.Queue(fmt.Sprintf(feedAlert, "channel_listing", "(l.feed_quarantined_at is not null or l.feed_unread_since <= $2 - "+unreadLimit+")"), listing, now)
 	}
 	return q.SendBatch(ctx, batch).Close()
 }
