@@ -98,7 +98,9 @@ func (f *fixture) pass(d time.Duration) {
 	f.t.Helper()
 	for end := f.now.Add(d); f.now.Before(end); {
 		f.now = f.now.Add(5 * time.Second)
-		f.exec(`update agent_inventory i set seen_at = $1 from branch b where online and b.id = i.branch_id and b.code <> $2`, f.now, f.silent)
+		for _, table := range []string{"agent_inventory", "agent_credential"} {
+			f.exec(`update `+table+` i set seen_at = $1 from branch b where online and b.id = i.branch_id and b.code <> $2`, f.now, f.silent)
+		}
 		f.sweep()
 	}
 }
@@ -314,7 +316,7 @@ func TestEachKindBeginsAndEnds(t *testing.T) {
 		"agent that says nothing": {begin: func(f *fixture) func() {
 			// The process was killed before it could note that the agent left.
 			f.silent = "gangnam"
-			return func() { f.silent = "" }
+			return func() { f.silent = ""; f.online("gangnam", nil) }
 		}, kind: alert.BranchOffline, open: "gangnam", wait: 2*time.Minute + 35*time.Second},
 		"door failing": {begin: func(f *fixture) func() {
 			stay := f.reservation("DONE")
@@ -687,6 +689,39 @@ func TestRestartRaisesNoAlert(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLostAgentIsOffline: an agent that disconnects while the service is away is not announced as offline. Its row must not say for good
+// that it is online. After an outage of the database no agent has reported for a while, and none counts as lost.
+func TestLostAgentIsOffline(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	online := func(want ...string) {
+		t.Helper()
+		for _, table := range []string{"agent_inventory", "agent_credential"} {
+			got := f.list(`select b.code from ` + table + ` a join branch b on b.id = a.branch_id where a.online order by 1`)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: online are %q, want %q", table, got, want)
+			}
+		}
+	}
+	f.pass(3 * time.Minute)
+	f.away = true
+	for end := f.now.Add(time.Hour); f.now.Before(end); f.now = f.now.Add(5 * time.Second) {
+		f.Observe(f.now)
+	}
+	f.away = false
+	f.sweep()
+	online("gangnam", "hongdae")
+	f.silent = "hongdae"
+	f.pass(3 * time.Minute)
+	online("gangnam")
+	f.wantOpen("branch-offline hongdae")
+	f.online("hongdae", nil)
+	f.silent = ""
+	f.pass(3 * time.Minute)
+	online("gangnam", "hongdae")
+	f.wantOpen()
 }
 
 func contact(channel notify.Channel, to string) alert.Contact {

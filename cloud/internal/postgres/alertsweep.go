@@ -186,8 +186,28 @@ func (s AlertSweep) slowConditions() []condition {
 	}
 }
 
-// SweepAlerts opens the alerts whose condition holds and ends those whose condition does not hold any more, in tx.
+// noteLost records as offline the agents that have not reported for Stale: the service may have been away when they disconnected.
+func (s AlertSweep) noteLost(ctx context.Context, tx pgx.Tx) error {
+	before := s.Now.Add(-s.Stale)
+	if s.Heard.IsZero() || s.Heard.After(before) {
+		return nil
+	}
+	batch := new(pgx.Batch)
+	batch.Queue(`update agent_inventory set online = false, presence_since = seen_at where branch_id in (
+		select branch_id from agent_inventory where online and seen_at <= $1 for no key update skip locked)`, before)
+	batch.Queue(`update agent_credential set online = false where username in (
+		select username from agent_credential where online and seen_at <= $1 for no key update skip locked)`, before)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("note lost agents: %w", err)
+	}
+	return nil
+}
+
+// SweepAlerts opens the alerts whose condition holds and ends those whose condition does not hold any more, in tx. It records lost agents.
 func SweepAlerts(ctx context.Context, tx pgx.Tx, s AlertSweep, slow bool) error {
+	if err := s.noteLost(ctx, tx); err != nil {
+		return err
+	}
 	list := s.conditions()
 	if slow {
 		list = append(list, s.slowConditions()...)
