@@ -122,9 +122,11 @@ func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
 	files, err := filepath.Glob("../*/*_test.go")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+	nested, err2 := filepath.Glob("../*/*/*_test.go")
+	if err != nil || err2 != nil || len(files) == 0 {
+		t.Fatal(files, err, err2)
 	}
+	files = append(files, nested...)
 	for _, file := range files {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		if err != nil {
