@@ -139,12 +139,12 @@ func (s *step) confirm(g *guest, order moneytest.Confirm, clientKey string) {
 	var wg sync.WaitGroup
 	for _, tab := range tabs {
 		for range map[bool]int{false: 1, true: 2}[twice] {
-			confirm := func() { s.call(g.browser[0], http.MethodPost, "/payment/confirm", tab) }
-			if len(tabs) > 1 {
-				wg.Go(confirm)
-			} else {
-				confirm()
+			if len(tabs) == 1 {
+				s.call(g.browser[0], http.MethodPost, "/payment/confirm", tab)
+				continue
 			}
+			one := s.beside()
+			wg.Go(func() { one.call(g.browser[0], http.MethodPost, "/payment/confirm", tab) })
 		}
 	}
 	wg.Wait()

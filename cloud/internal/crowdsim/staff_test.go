@@ -3,7 +3,6 @@ package crowdsim
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -67,7 +66,8 @@ func (s *step) atOnce(b *moneytest.Buyer, path string, body any) {
 	replies := make([]moneytest.Reply, 1+s.rng.IntN(3))
 	var wg sync.WaitGroup
 	for i := range replies {
-		one := &step{world: s.world, t: s.t, rng: rand.New(rand.NewPCG(s.seed, s.rng.Uint64())), name: s.name, key: strings.ReplaceAll(fmt.Sprint(s.seed, ".", s.name), " ", "-")}
+		one := s.beside()
+		one.key = strings.ReplaceAll(fmt.Sprint(s.seed, ".", s.name), " ", "-")
 		wg.Go(func() { replies[i] = one.call(b, http.MethodPost, path, body) })
 	}
 	wg.Wait()

@@ -57,6 +57,13 @@ func (s *step) run() {
 	}
 }
 
+// beside returns a step for a request that is sent beside others of s, with random numbers of its own.
+func (s *step) beside() *step {
+	one := *s
+	one.rng = rand.New(rand.NewPCG(s.seed, s.rng.Uint64()))
+	return &one
+}
+
 // call sends a request to a replica. Rejections are part of a sequence; only an answer of 500, or none, is an error.
 func (s *step) call(b *moneytest.Buyer, method, path string, body any) moneytest.Reply {
 	b = new(*b)
