@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
@@ -30,16 +32,7 @@ func TestOrphanThatTheBankReturned(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.eventually(t, "the bank returns the refund", func() bool { return s.Sandbox.Bounced(order) == won })
-	report := s.reconcile(t, replica)
-	if d := report.Discrepancies; len(d) != 1 || d[0].OrderID != order || d[0].Kind != "orphan" {
-		t.Fatalf("the comparison finds %+v, want the order %s", d, order)
-	}
-
-	admin := s.buyer()
-	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
-		t.Fatal(err)
-	}
-	path := fmt.Sprintf("/v2/admin/differences/%d/refund", s.count(t, `select id from reconciliation_difference where order_id = $1 and resolved_at is null`, order))
+	admin, path := s.listedOrphan(t, replica, order)
 	account := map[string]any{"refundBankCode": "20", "refundAccount": "1002123456789", "refundHolder": "홍길동"}
 	s.answer(t, admin, path, map[string]any{}, 400, "IllegalArguemntError")
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 400, Code: "INVALID_REFUND_ACCOUNT_NUMBER", Times: 1})
@@ -56,6 +49,20 @@ func TestOrphanThatTheBankReturned(t *testing.T) {
 	}
 }
 
+// listedOrphan compares, which must find an order as an orphan only. It returns an administrator and the path of its refund.
+func (s *shop) listedOrphan(t *testing.T, replica *reserve.Service, order string) (admin *moneytest.Buyer, path string) {
+	t.Helper()
+	if d := s.reconcile(t, replica).Discrepancies; len(d) != 1 || d[0].OrderID != order || d[0].Kind != "orphan" {
+		t.Fatalf("the comparison finds %+v, want the order %s", d, order)
+	}
+	admin = s.buyer()
+	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
+		t.Fatal(err)
+	}
+	id := s.count(t, `select id from reconciliation_difference where order_id = $1 and resolved_at is null`, order)
+	return admin, fmt.Sprintf("/v2/admin/differences/%d/refund", id)
+}
+
 // TestOrphanBesideANewerPayment: the guest of an order that the database does not have has opened the widget once more, so the look-up by
 // the order id returns a payment that holds nothing. The charged one is listed, and refunded.
 func TestOrphanBesideANewerPayment(t *testing.T) {
@@ -65,15 +72,8 @@ func TestOrphanBesideANewerPayment(t *testing.T) {
 	const order, won = "ord-of-two-payments", 5000
 	key := s.orphan(t, replica, order, won)
 	s.another(t, order, won)
-	report := s.reconcile(t, replica)
-	if d := report.Discrepancies; len(d) != 1 || d[0].OrderID != order || d[0].Kind != "orphan" {
-		t.Fatalf("the comparison finds %+v, want the order %s", d, order)
-	}
-	admin := s.buyer()
-	if err := admin.LoginAdmin(s.ctx, "hq", "hq-demo"); err != nil {
-		t.Fatal(err)
-	}
-	s.answer(t, admin, fmt.Sprintf("/v2/admin/differences/%d/refund", s.count(t, `select id from reconciliation_difference where order_id = $1`, order)), map[string]any{}, 200, "")
+	admin, path := s.listedOrphan(t, replica, order)
+	s.answer(t, admin, path, map[string]any{}, 200, "")
 	s.orphans -= won
 	if p, err := s.Sandbox.Payment(key); err != nil || p.BalanceAmount != 0 {
 		t.Errorf("the provider still holds %d won (%v)", p.BalanceAmount, err)
