@@ -121,12 +121,14 @@ func properties(ref *openapi3.SchemaRef, prefix string, above []*openapi3.Schema
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
-	files, err := filepath.Glob("../*/*_test.go")
-	nested, err2 := filepath.Glob("../*/*/*_test.go")
-	if err != nil || err2 != nil || len(files) == 0 {
-		t.Fatal(files, err, err2)
+	var files []string
+	for _, pattern := range []string{"../*/*_test.go", "../*/*/*_test.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatal(pattern, found, err)
+		}
+		files = append(files, found...)
 	}
-	files = append(files, nested...)
 	for _, file := range files {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		if err != nil {

@@ -75,6 +75,14 @@ func (f *settingsFixture) change(text string) {
 	}
 }
 
+// use changes the settings and has the agent use them. version is the one that it receives.
+func (f *settingsFixture) use(version uint64, text string) {
+	f.t.Helper()
+	f.change(text)
+	f.report(&protocol.SettingsStatus{Highest: version, Version: version})
+	f.step()
+}
+
 // states returns "version state" of all versions.
 func (f *settingsFixture) states() (states []string) {
 	f.t.Helper()
@@ -149,9 +157,7 @@ func TestSettingsAreSentUntilAnswered(t *testing.T) {
 func TestLostSettingsAreSentAgain(t *testing.T) {
 	t.Parallel()
 	f := newSettingsFixture(t)
-	f.change("one")
-	f.report(&protocol.SettingsStatus{Highest: 1, Version: 1})
-	f.step()
+	f.use(1, "one")
 	f.report(&protocol.SettingsStatus{})
 	f.reopen()
 	if got := f.step(); !slices.Equal(got, []uint64{1}) {
@@ -198,9 +204,7 @@ func TestSettingsAfterRestore(t *testing.T) {
 func TestSettingsLostByARestoration(t *testing.T) {
 	t.Parallel()
 	f := newSettingsFixture(t)
-	f.change("one")
-	f.report(&protocol.SettingsStatus{Highest: 1, Version: 1})
-	f.step()
+	f.use(1, "one")
 	f.change("two")
 	f.want("2 asked", "1 in-use")
 	f.report(&protocol.SettingsStatus{Highest: 4, Version: 1}) // it has refused three versions
@@ -214,9 +218,7 @@ func TestSettingsLostByARestoration(t *testing.T) {
 	f.report(&protocol.SettingsStatus{Highest: 5, Version: 5})
 	f.reopen()
 	f.want("2 replaced", "1 replaced")
-	f.change("six")
-	f.report(&protocol.SettingsStatus{Highest: 6, Version: 6})
-	f.step()
+	f.use(6, "six")
 	f.reopen()
 	f.want("6 in-use", "2 replaced", "1 replaced")
 }
@@ -226,9 +228,7 @@ func TestSettingsLostByARestoration(t *testing.T) {
 func TestSupersededSettingsInUse(t *testing.T) {
 	t.Parallel()
 	f := newSettingsFixture(t)
-	f.change("one")
-	f.report(&protocol.SettingsStatus{Highest: 1, Version: 1})
-	f.step()
+	f.use(1, "one")
 	f.change("two")
 	f.report(&protocol.SettingsStatus{Highest: 2, Version: 1, Trial: 2})
 	f.step()

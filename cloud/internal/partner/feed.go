@@ -42,7 +42,8 @@ func (s *Service) ImportFeeds(ctx context.Context) error {
 			return nil
 		})
 	}
-	return errors.Join(readers.Wait(), errors.Join(failures...))
+	_ = readers.Wait() // the failures are those of all calendars, not only the first one
+	return errors.Join(failures...)
 }
 
 // FollowConflicts takes the bookings in conflict again: the conflicting reservation may have ended since the calendar was read, and the
