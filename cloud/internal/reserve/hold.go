@@ -74,6 +74,9 @@ func (s *Service) Hold(ctx context.Context, r HoldRequest) (Token, time.Duration
 		hold.Price, _ = branch.PriceOf(room, times)
 	}
 	if err := s.takeHold(ctx, hold, r.Earlier, now); err != nil {
+		if ctx.Err() != nil || postgres.IsUnavailable(err) { // the database may have committed the hold
+			err = errors.Join(err, s.releaseUnanswered(ctx, token))
+		}
 		return "", 0, err
 	}
 	if err := s.recheckTimes(ctx, branch, room, times, source); err != nil {

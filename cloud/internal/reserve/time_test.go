@@ -2,14 +2,21 @@ package reserve_test
 
 import (
 	"fmt"
+	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
+	"github.com/yeolda/yeolda/firmware-sim/testkit/faultproxy"
 )
 
 // messages returns the templates of the messages to a phone number.
@@ -152,6 +159,73 @@ func TestHoldWithoutAnAnswerIsReleased(t *testing.T) {
 	if n := s.count(t, `select count(*) from reservation where state = 'HOLD' and $1`, true); n != 0 {
 		t.Errorf("%d live holds that no client has", n)
 	}
+}
+
+// TestHoldWhoseCommitIsUnclearIsReleased: the network loses the answer of the database after the hold was committed. The guest
+// receives an error and no cookie, so the slot must be free when the guest tries again.
+func TestHoldWhoseCommitIsUnclearIsReleased(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	replica, database := s.distant(t)
+	const client = "192.0.2.77"
+	for name, lost := range map[string]struct {
+		limit int
+		rule  faultproxy.Rule
+	}{
+		"of the statement":                     {0, faultproxy.Rule{On: client}},
+		"of the commit that counts the client": {5, faultproxy.Rule{After: client, On: "commit\x00"}},
+	} {
+		w := s.wish(sandbox.MethodCard)
+		replica.MaxHoldsPerClient = lost.limit
+		local := w.Start.UTC().Add(9 * time.Hour)
+		request := reserve.HoldRequest{Branch: "gangnam", Room: w.Room, Client: client, Times: booking.LocalInterval{Start: local, End: local.Add(time.Hour)}}
+		database.Add(lost.rule)
+		if _, _, err := replica.Hold(s.ctx, request); err == nil {
+			t.Fatalf("%s: a hold without the answer of the database was given", name)
+		}
+		first, _, err := replica.Hold(s.ctx, request)
+		if err != nil {
+			t.Errorf("%s: tried again: %v", name, err)
+			continue
+		}
+		// The same beside a hold of the guest, which the commit ends.
+		next := s.wish(sandbox.MethodCard)
+		request.Earlier, request.Room = first, next.Room
+		request.Times.Start = next.Start.UTC().Add(9 * time.Hour)
+		request.Times.End = request.Times.Start.Add(time.Hour)
+		database.Add(faultproxy.Rule{After: client, On: "commit\x00"})
+		if _, _, err := replica.Hold(s.ctx, request); err == nil {
+			t.Fatalf("%s: another hold without the answer of the database was given", name)
+		}
+		if _, _, err := replica.Hold(s.ctx, request); err != nil {
+			t.Errorf("%s: another hold, tried again: %v", name, err)
+		}
+	}
+}
+
+// distant returns the booking verbs of a replica that reaches the database through a proxy.
+func (s *shop) distant(t *testing.T) (*reserve.Service, *faultproxy.Proxy) {
+	t.Helper()
+	config := s.DB.Pool.Config().ConnConfig
+	network, address := "tcp", net.JoinHostPort(config.Host, fmt.Sprint(config.Port))
+	if strings.HasPrefix(config.Host, "/") {
+		network, address = "unix", fmt.Sprintf("%s/.s.PGSQL.%d", config.Host, config.Port)
+	}
+	proxy, err := faultproxy.New(func() (net.Conn, error) { return new(net.Dialer).DialContext(s.ctx, network, address) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	dsn := url.URL{Scheme: "postgres", User: url.UserPassword(config.User, config.Password), Host: proxy.Addr(), Path: config.Database, RawQuery: "sslmode=disable"}
+	db, err := postgres.Open(t.Context(), dsn.String(), slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	db.Now = s.DB.Now
+	replica := s.Replica(t)
+	replica.DB = db
+	return replica, proxy
 }
 
 // A4: if a guest leaves or takes another slot while the outcome of a payment is unknown, no charge is kept: a captured
