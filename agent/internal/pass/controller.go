@@ -64,6 +64,7 @@ type Verdict struct {
 type Controller struct {
 	config  Config
 	seal    sealKey
+	unsaved bool                   // the seal key is not on disk; used by deliver after the start
 	lists   chan protocol.PassList // received, not applied
 	stored  condition.Condition    // whether the disk can be written
 	acks    chan protocol.PassAck  // received, not handled
@@ -95,7 +96,7 @@ func NewController(config Config) *Controller {
 		keypads: make(map[string]*keypad)}
 	c.stored.Log, c.stored.Name = config.Logger, "storing passes"
 	seal, sealErr := loadSealKey(config.Disk, config.Username)
-	c.seal = seal
+	c.seal, c.unsaved = seal, sealErr != nil
 	list, listErr := loadList(config.Disk, config.Username, seal, c.verify)
 	c.list = list
 	journal, journalErr := newJournal(config.Disk, config.Branch)
@@ -524,6 +525,17 @@ func (c *Controller) notify() {
 	}
 }
 
+// save writes what the disk did not take.
+func (c *Controller) save(j *journal) error {
+	if c.unsaved {
+		if err := c.seal.store(c.config.Disk, c.config.Username); err != nil {
+			return err
+		}
+		c.unsaved = false
+	}
+	return j.rewrite()
+}
+
 // deliver sends entries, oldest first, until the cloud acknowledges them.
 func (c *Controller) deliver(ctx context.Context) {
 	again := time.NewTicker(resendInterval)
@@ -542,8 +554,8 @@ func (c *Controller) deliver(ctx context.Context) {
 		var entries []protocol.PassEntry
 		c.withJournal(time.Now().Add(resendInterval), func(j *journal) {
 			j.acknowledge(ack)
-			if j.behind() { // the disk failed after a door was opened
-				c.record(j.rewrite())
+			if j.damaged || j.behind() || c.unsaved { // the disk has failed; the next guest must not be the first one to find out that it works
+				c.record(c.save(j))
 			}
 			entries = j.unsent(sent, maxSent)
 		})

@@ -43,6 +43,16 @@ func (m memory) Append(name string, data []byte) error {
 // newTestController returns a controller that knows the time and has passes for room_1 with these PINs, and counts the openings.
 func newTestController(t *testing.T, disk Disk, pins ...string) (d *Controller, opened *int) {
 	t.Helper()
+	d, opened = newUnlistedController(t, disk)
+	if _, err := d.replace(testList(pins...)); err != nil {
+		t.Fatal(err)
+	}
+	return d, opened
+}
+
+// newUnlistedController is newTestController without a list of its own.
+func newUnlistedController(t *testing.T, disk Disk) (d *Controller, opened *int) {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	clock := NewClock(pi{time.Now()}, disk, log)
 	b := protocol.Beacon{Nonce: clock.Heartbeat(), Time: time.Now()}
@@ -60,6 +70,11 @@ func newTestController(t *testing.T, disk Disk, pins ...string) (d *Controller, 
 			return protocol.Result{Device: device, Outcome: protocol.Opened}
 		},
 		Send: func(protocol.Message, time.Duration) {}, Connected: func() bool { return true }, Changed: func() {}, Now: time.Now, Logger: log})
+	return d, opened
+}
+
+// testList returns a list with passes for room_1.
+func testList(pins ...string) protocol.PassList {
 	kdf := protocol.KDF{Name: protocol.KDFArgon2id, Time: 1, MemoryKiB: 8, Threads: 1, Salt: base64.StdEncoding.EncodeToString(make([]byte, 16))}
 	l := protocol.PassList{Branch: "gangnam", Epoch: 1, Version: 1, IssuedAt: time.Now(), LeaseUntil: time.Now().Add(12 * time.Hour), KDF: kdf}
 	for i, pin := range pins {
@@ -67,10 +82,7 @@ func newTestController(t *testing.T, disk Disk, pins ...string) (d *Controller, 
 		l.Passes = append(l.Passes, protocol.Pass{Pass: fmt.Sprintf("%08x-9c1e-4b7a-8f62-5d6a0c1b2e3f", i), Doors: []string{"room_1"},
 			NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(11 * time.Hour), Verifier: base64.StdEncoding.EncodeToString(hash)})
 	}
-	if _, err := d.replace(l); err != nil {
-		t.Fatal(err)
-	}
-	return d, opened
+	return l
 }
 
 // TestGuesses types 100,000 random PINs and codes at a keypad as fast as its lock-outs allow.

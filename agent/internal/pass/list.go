@@ -122,12 +122,20 @@ func storeList(disk Disk, username string, m protocol.PassList) error {
 // sealKey is the X25519 key to which the cloud seals the key of the codes. It never leaves the machine.
 type sealKey struct{ public, private [32]byte }
 
+func (k sealKey) store(disk Disk, username string) error {
+	data, err := json.Marshal(storedSealKey{username, base64.StdEncoding.EncodeToString(k.private[:])})
+	if err != nil {
+		return err
+	}
+	return disk.Replace(sealFile, data)
+}
+
 type storedSealKey struct {
 	Username string `json:"username"`
 	Private  string `json:"private"`
 }
 
-// loadSealKey returns the key of this credential; a new credential gets a new one.
+// loadSealKey returns the key of this credential; a new credential gets a new one, also if it cannot be stored.
 func loadSealKey(disk Disk, username string) (sealKey, error) {
 	var stored storedSealKey
 	if data, err := disk.Read(sealFile); err == nil && json.Unmarshal(data, &stored) == nil && stored.Username == username {
@@ -143,11 +151,8 @@ func loadSealKey(disk Disk, username string) (sealKey, error) {
 	if err != nil {
 		return sealKey{}, fmt.Errorf("seal key: %w", err)
 	}
-	data, err := json.Marshal(storedSealKey{username, base64.StdEncoding.EncodeToString(private[:])})
-	if err != nil {
-		return sealKey{}, err
-	}
-	return sealKey{*public, *private}, disk.Replace(sealFile, data)
+	key := sealKey{*public, *private}
+	return key, key.store(disk, username)
 }
 
 func (k sealKey) open(text string) ([]byte, error) {
