@@ -103,7 +103,7 @@ func NewController(config Config) *Controller {
 	c.journal = journal
 	c.record(errors.Join(sealErr, journalErr))
 	if listErr != nil {
-		config.Logger.Warn("the stored passes are not used", "error", listErr)
+		config.Logger.Warn("the stored passes are not used, or not all of them", "error", listErr)
 	}
 	for _, device := range config.Devices {
 		k := &keypad{noted: make(map[string]time.Time)}

@@ -89,7 +89,8 @@ type storedList struct {
 	List     protocol.PassList `json:"list"`
 }
 
-// loadList returns the stored list, or nil if there is none for this credential. verify checks its signature.
+// loadList returns the stored list, or nil if there is none for this credential. verify checks its signature. If the seal key was lost, it
+// returns errSealed with a list of PINs without codes.
 func loadList(disk Disk, username string, seal sealKey, verify func(protocol.PassList) error) (*list, error) {
 	data, err := disk.Read(listFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,7 +109,12 @@ func loadList(disk Disk, username string, seal sealKey, verify func(protocol.Pas
 	if err := errors.Join(stored.List.Validate(), verify(stored.List)); err != nil {
 		return nil, fmt.Errorf("pass list: %w", err)
 	}
-	return newList(stored.List, seal)
+	l, err := newList(stored.List, seal)
+	if errors.Is(err, errSealed) {
+		stored.List.CodeKey = ""
+		l, _ = newList(stored.List, seal)
+	}
+	return l, err
 }
 
 func storeList(disk Disk, username string, m protocol.PassList) error {
@@ -155,6 +161,9 @@ func loadSealKey(disk Disk, username string) (sealKey, error) {
 	return key, key.store(disk, username)
 }
 
+// errSealed is returned for a key of the codes that this agent cannot open.
+var errSealed = errors.New("code key: it is sealed to another key than this agent's")
+
 func (k sealKey) open(text string) ([]byte, error) {
 	sealed, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -162,7 +171,7 @@ func (k sealKey) open(text string) ([]byte, error) {
 	}
 	key, ok := box.OpenAnonymous(nil, sealed, &k.public, &k.private)
 	if !ok || len(key) != protocol.CodeKeySize {
-		return nil, errors.New("code key: it is sealed to another key than this agent's")
+		return nil, errSealed
 	}
 	return key, nil
 }
