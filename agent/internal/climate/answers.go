@@ -22,9 +22,9 @@ type entry[T any] struct {
 	forget time.Time
 }
 
-// once runs work for the first request with an id and sends its answer. A repetition receives the cached answer; while
-// work is running, repetitions are ignored.
-func (a *answers[T]) once(id string, answer func(T), work func() T) {
+// begin returns the entry of the first request with an id, whose answer is passed to end. For a repetition it returns nil: it receives the
+// cached answer; while the work is in progress, it is ignored.
+func (a *answers[T]) begin(id string, answer func(T)) *entry[T] {
 	now := time.Now()
 	a.mu.Lock()
 	if e := a.entries[id]; e != nil && now.Before(e.forget) {
@@ -33,26 +33,27 @@ func (a *answers[T]) once(id string, answer func(T), work func() T) {
 		if done {
 			answer(known)
 		}
-		return
+		return nil
 	}
+	defer a.mu.Unlock()
 	for other, e := range a.entries {
 		if !now.Before(e.forget) {
 			delete(a.entries, other)
 		}
 	}
 	if len(a.entries) >= maxAnswers {
-		a.mu.Unlock()
-		return // the cloud repeats the request or gives up
+		return nil // the cloud repeats the request or gives up
 	}
 	if a.entries == nil {
 		a.entries = make(map[string]*entry[T])
 	}
 	e := &entry[T]{forget: now.Add(protocol.ResultTTL)}
 	a.entries[id] = e
-	a.mu.Unlock()
+	return e
+}
 
-	result := work()
-
+// end stores the answer to a request and sends it.
+func (a *answers[T]) end(e *entry[T], result T, answer func(T)) {
 	a.mu.Lock()
 	e.answer, e.done = result, true
 	a.mu.Unlock()

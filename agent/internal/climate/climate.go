@@ -50,10 +50,42 @@ type leaf struct {
 	transmitter *transmitter
 }
 
-// transmitter serialises commands on an ir.Transmitter, because overlapping frames are unreadable.
+// transmitter serialises commands on an ir.Transmitter, because overlapping frames are unreadable, in the order in which they were received.
 type transmitter struct {
 	ir.Transmitter
 	turn chan struct{}
+	last <-chan struct{} // closed when the command received last has its turn or has given up; nil: none was received
+}
+
+// place is the place of a command in the order of a transmitter.
+type place struct {
+	before <-chan struct{}
+	own    chan struct{}
+}
+
+// enqueue is called in the order of the commands.
+func (t *transmitter) enqueue() place {
+	p := place{t.last, make(chan struct{})}
+	t.last = p.own
+	return p
+}
+
+// await waits for the turn of a command.
+func (t *transmitter) await(ctx context.Context, p place) error {
+	defer close(p.own)
+	if p.before != nil {
+		select {
+		case <-p.before:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	select {
+	case t.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // New indexes the codes of the units. When ctx is done, commands in progress are cancelled.
@@ -78,34 +110,38 @@ func New(ctx context.Context, branch string, units []Unit, sensors []Sensor, log
 	return c
 }
 
-// Command executes a command in the background and answers once.
+// Command executes a command in the background and answers once. Calls are sequential.
 func (c *Climate) Command(m protocol.ClimateCommand, answer func(protocol.ClimateResult)) {
+	e := c.commands.begin(m.RequestID, answer)
+	if e == nil {
+		return
+	}
+	l, known := c.leaves[m.AirConditionerID]
+	var turn place
+	if known {
+		turn = l.transmitter.enqueue()
+	}
 	c.running.Go(func() {
-		c.commands.once(m.RequestID, answer, func() protocol.ClimateResult {
-			result := protocol.ClimateResult{RequestID: m.RequestID, AirConditionerID: m.AirConditionerID}
-			l, known := c.leaves[m.AirConditionerID]
-			if !known {
-				result.Outcome = protocol.ClimateUnknown
-			} else if err := c.send(l); err != nil {
-				result.Outcome, result.Detail = protocol.ClimateFailed, protocol.Clip(err.Error())
-			} else {
-				result.Outcome = protocol.ClimateSent
-			}
-			c.log.Info("command to an air conditioner ended", "request", m.RequestID, "id", m.AirConditionerID, "outcome", result.Outcome, "detail", result.Detail)
-			return result
-		})
+		result := protocol.ClimateResult{RequestID: m.RequestID, AirConditionerID: m.AirConditionerID}
+		if !known {
+			result.Outcome = protocol.ClimateUnknown
+		} else if err := c.send(l, turn); err != nil {
+			result.Outcome, result.Detail = protocol.ClimateFailed, protocol.Clip(err.Error())
+		} else {
+			result.Outcome = protocol.ClimateSent
+		}
+		c.log.Info("command to an air conditioner ended", "request", m.RequestID, "id", m.AirConditionerID, "outcome", result.Outcome, "detail", result.Detail)
+		c.commands.end(e, result, answer)
 	})
 }
 
-func (c *Climate) send(l leaf) (err error) {
+func (c *Climate) send(l leaf, turn place) (err error) {
 	ctx, cancel := context.WithTimeout(c.ctx, commandTimeout)
 	defer cancel()
-	select {
-	case l.transmitter.turn <- struct{}{}:
-		defer func() { <-l.transmitter.turn }()
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for the transmitter: %w", ctx.Err())
+	if err := l.transmitter.await(ctx, turn); err != nil {
+		return fmt.Errorf("waiting for the transmitter: %w", err)
 	}
+	defer func() { <-l.transmitter.turn }()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("transmitter panicked: %v", p)
@@ -128,10 +164,12 @@ func (c *Climate) send(l leaf) (err error) {
 
 // Read reads the sensors in the background and answers once.
 func (c *Climate) Read(m protocol.SensorsRead, answer func(protocol.SensorsReadings)) {
+	e := c.readings.begin(m.RequestID, answer)
+	if e == nil {
+		return
+	}
 	c.running.Go(func() {
-		c.readings.once(m.RequestID, answer, func() protocol.SensorsReadings {
-			return protocol.SensorsReadings{RequestID: m.RequestID, Readings: c.Readings()}
-		})
+		c.readings.end(e, protocol.SensorsReadings{RequestID: m.RequestID, Readings: c.Readings()}, answer)
 	})
 }
 

@@ -100,6 +100,33 @@ func TestTransmittersTakeTurns(t *testing.T) {
 	})
 }
 
+// TestCommandsKeepTheirOrder receives commands for one air conditioner at once, as after a connection that stalled: the last one decides
+// how it runs. A repetition in between changes nothing.
+func TestCommandsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for round := range 200 {
+			l := new(led)
+			c := newClimate(t.Context(), []ir.Transmitter{l})
+			var mu sync.Mutex
+			var ended []string
+			for n := range 4 {
+				for range 2 {
+					c.Command(command(n, 0, "off"), func(r protocol.ClimateResult) {
+						mu.Lock()
+						defer mu.Unlock()
+						ended = append(ended, r.RequestID)
+					})
+				}
+			}
+			c.Close()
+			if want := []string{request(0), request(1), request(2), request(3)}; !slices.Equal(ended, want) || len(l.sent) != 4 || l.overlap {
+				t.Fatalf("round %d: %d signals, ended %v, want %v", round, len(l.sent), ended, want)
+			}
+		}
+	})
+}
+
 func TestPauseBetweenSignals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -271,14 +298,20 @@ func TestMemoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a answers[int]
 		answered := 0
+		ask := func(n int) {
+			count := func(int) { answered++ }
+			if e := a.begin(request(n), count); e != nil {
+				a.end(e, n, count)
+			}
+		}
 		for n := range 2 * maxAnswers {
-			a.once(request(n), func(int) { answered++ }, func() int { return n })
+			ask(n)
 		}
 		if answered != maxAnswers || len(a.entries) != maxAnswers {
 			t.Errorf("got %d answers and %d entries, want %d of both", answered, len(a.entries), maxAnswers)
 		}
 		time.Sleep(protocol.ResultTTL)
-		a.once(request(0), func(int) { answered++ }, func() int { return 0 })
+		ask(0)
 		if len(a.entries) != 1 {
 			t.Errorf("got %d entries, want 1", len(a.entries))
 		}
