@@ -69,6 +69,15 @@ func (b *branch) event(e protocol.Event) {
 	b.events = append(b.events, e)
 }
 
+// takeEvents returns the events since the last call.
+func (b *branch) takeEvents() []protocol.Event {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	events := b.events
+	b.events = nil
+	return events
+}
+
 func (b *branch) newRequest() string {
 	b.requests++
 	return fmt.Sprintf("00000000-0000-4000-8000-%012x", b.requests)

@@ -2,12 +2,15 @@ package door
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"periph.io/x/conn/v3/gpio"
 
 	"github.com/yeolda/yeolda/agent/internal/boardtest"
 	"github.com/yeolda/yeolda/protocol"
@@ -473,6 +476,73 @@ func TestCauseIsReportedBeforeTheOpening(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		b.wantEvents(protocol.EventLockReleased, protocol.EventDoorOpened, protocol.EventDoorClosed, protocol.EventExitPressed, protocol.EventDoorOpened)
 		b.controller.Close()
+	})
+}
+
+// TestFlickeringContact has a loose contact change its level ten times a second for an hour. The self-test names it, and few changes are
+// reported, which fill neither the log nor the history of the branch. The level at which it comes to rest is reported.
+func TestFlickeringContact(t *testing.T) {
+	t.Parallel()
+	for _, open := range []bool{true, false} {
+		t.Run(fmt.Sprint("open ", open), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBranch(t)
+				b.controller.Relock()
+				go b.controller.Watch(t.Context())
+				for range 60 * 60 * 5 {
+					b.contact.Set(true)
+					time.Sleep(100 * time.Millisecond)
+					b.contact.Set(false)
+					time.Sleep(100 * time.Millisecond)
+				}
+				events := b.takeEvents()
+				if n := len(events); n < 2 || n > 2*eventBurst {
+					t.Errorf("%d events, want some, and at most %d", n, 2*eventBurst)
+				}
+				if got := b.controller.SelfTests(); len(got) != 3 || got[2].Name != "contact room_1" || got[2].OK {
+					t.Errorf("got %v, want a failed test of the contact", got)
+				}
+				b.contact.Set(gpio.Level(open))
+				time.Sleep(steadyTime + time.Second)
+				events = append(events, b.takeEvents()...)
+				want := protocol.EventDoorClosed
+				if open {
+					want = protocol.EventDoorOpened
+				}
+				if last := events[len(events)-1]; last.Kind != want {
+					t.Errorf("the last event is %s, want %s", last.Kind, want)
+				}
+				if got := b.controller.SelfTests(); len(got) != 2 {
+					t.Errorf("at rest: %v, want no failure", got)
+				}
+				if got := b.controller.Contacts(); len(got) != 1 || got[0].Open != open {
+					t.Errorf("at rest: %+v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestBusyDoor lets 25 guests a minute pass a door for an hour.
+func TestBusyDoor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBranch(t)
+		b.controller.Relock()
+		go b.controller.Watch(t.Context())
+		const guests = 25 * 60
+		events := 0
+		for range guests {
+			b.contact.Set(true)
+			time.Sleep(1200 * time.Millisecond)
+			b.contact.Set(false)
+			time.Sleep(1200 * time.Millisecond)
+			events += len(b.takeEvents())
+		}
+		if events != 2*guests {
+			t.Errorf("got %d events, want %d", events, 2*guests)
+		}
 	})
 }
 

@@ -21,9 +21,19 @@ const watchInterval = 50 * time.Millisecond
 // transfer after a second.
 const firstReadTimeout = 2 * time.Second
 
+const (
+	// eventBurst and eventInterval limit the changes of an input that are reported: that many at once, and one in each interval. A loose contact,
+	// or a leaf that the wind moves, changes several times a second without end.
+	eventBurst    = 60
+	eventInterval = time.Second
+	// steadyTime is how long an input that has exceeded the limit must keep its level before changes are reported again.
+	steadyTime = 10 * time.Second
+)
+
 var (
 	errNotRead   = errors.New("the line was not read yet")
 	errReadHangs = errors.New("the driver hangs while it reads the line")
+	errUnsteady  = errors.New("the level changes again and again, so its changes are not reported: check the contact and its cable")
 )
 
 // input is an observed contact, button or sense line. One goroutine at a time reads it; see door.eachInput.
@@ -33,6 +43,8 @@ type input struct {
 	high, low protocol.EventKind // the events of a change; "" for none
 	seen      gpio.Level         // by the latest read
 	ready     bool               // the latest read succeeded
+	moved     time.Time          // when two consecutive reads disagreed last
+	limit     time.Time          // when as many changes may be reported at once as ever
 
 	mu    sync.Mutex
 	known bool       // it could be read since the start
@@ -40,6 +52,8 @@ type input struct {
 	since time.Time  // of last
 	began time.Time  // of the read in progress; zero: none is
 	err   error      // of the latest read
+	// unsteady is set while changes are not reported; last is then the level that was reported last.
+	unsteady bool
 }
 
 // inputs returns the inputs of a lock, causes first: of changes that are seen at the same time, those that explain an opening are
@@ -90,6 +104,9 @@ func (i *input) fault() error {
 	if i.err == nil && !i.began.IsZero() && time.Since(i.began) > hangTimeout {
 		return errReadHangs
 	}
+	if i.err == nil && i.unsteady {
+		return errUnsteady
+	}
 	return i.err
 }
 
@@ -102,8 +119,14 @@ func (i *input) poll() protocol.EventKind {
 	}
 	steady := level == i.seen
 	i.seen = level
+	if !steady {
+		i.moved = time.Now()
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if i.unsteady = i.unsteady && time.Since(i.moved) < steadyTime; i.unsteady {
+		return ""
+	}
 	known := i.known
 	if !steady || known && level == i.last {
 		return ""
@@ -116,6 +139,22 @@ func (i *input) poll() protocol.EventKind {
 		return i.high
 	}
 	return i.low
+}
+
+// suppress reports whether the change that poll returned is not to be reported, because there were too many.
+func (i *input) suppress() bool {
+	now := time.Now()
+	if i.limit.Before(now) {
+		i.limit = now
+	}
+	if i.limit.Sub(now) < eventBurst*eventInterval {
+		i.limit = i.limit.Add(eventInterval)
+		return false
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.unsteady, i.last = true, !i.last
+	return true
 }
 
 // contact returns the level of a door contact. known is false if it could not be read since the start.
@@ -160,6 +199,9 @@ func (c *Controller) Watch(ctx context.Context) {
 func (d *door) watch(i *input) {
 	kind := i.poll()
 	if kind == "" || kind == protocol.EventLockReleased && d.inUse() { // released by the relay
+		return
+	}
+	if i.suppress() {
 		return
 	}
 	d.event(protocol.Event{Kind: kind, Device: d.lock.Device})
