@@ -34,6 +34,7 @@ const (
 	hangTimeout       = 2 * time.Second  // a turn that takes longer means that the driver hangs
 	checkInterval     = time.Second      // between checks of an idle line
 	senseDelay        = time.Second      // how long a sense line may follow the relay late
+	foundTime         = 10 * time.Minute // how long the self-test of a line fails that was energised when the agent started
 	lostTimeout       = 10 * time.Second // how long a line that worked before may fail before the agent is restarted
 )
 
@@ -68,10 +69,10 @@ type door struct {
 	stuck    bool      // a check has blocked a drive
 	timer    *time.Timer
 
-	foundDriven bool  // the line was energised when the agent started
-	worked      bool  // the line has worked since the agent started
-	lost        bool  // the line worked, and has failed for lostTimeout
-	failure     error // of the line; nil: it works
+	found   time.Time // when the agent found the line energised at its start; zero: it was not
+	worked  bool      // the line has worked since the agent started
+	lost    bool      // the line worked, and has failed for lostTimeout
+	failure error     // of the line; nil: it works
 }
 
 // cause is why a line is driven: for a request of the cloud, or for an attempt at the keypad.
@@ -281,7 +282,7 @@ func (d *door) relock() {
 	level, err := read(d.lock.Relay)
 	if err == nil && level == gpio.High {
 		d.mu.Lock()
-		d.foundDriven = true
+		d.found = time.Now()
 		d.mu.Unlock()
 		d.event(protocol.Event{Kind: protocol.EventWasEnergized, Device: d.lock.Device})
 	}
@@ -324,7 +325,7 @@ func (d *door) selfTest() protocol.SelfTest {
 	switch {
 	case d.failure != nil:
 		test.OK, test.Detail = false, protocol.Clip(d.failure.Error())
-	case d.foundDriven:
+	case !d.found.IsZero() && time.Since(d.found) < foundTime:
 		test.OK, test.Detail = false, "was energised at start"
 	}
 	return test

@@ -205,6 +205,10 @@ func TestRelockOnStart(t *testing.T) {
 			t.Errorf("got self-tests %+v, want a relay that was energised", tests)
 		}
 		b.wantEvents(protocol.EventWasEnergized)
+		time.Sleep(foundTime)
+		if tests := b.controller.SelfTests(); !tests[0].OK {
+			t.Errorf("long after the line was released: %+v, want no failure", tests[0])
+		}
 
 		b.lock.Break(boardtest.Faults{Welded: true})
 		if tests := relock(); tests[0].OK {
