@@ -49,6 +49,7 @@ func Run(ctx context.Context, config Config, board Board) error {
 	log := config.Logger.With("branch", config.Branch)
 	a := &agent{ctx: ctx, config: config, log: log, bootID: rand.Text(), wake: make(chan struct{}, 1), writes: make(chan func(), maxWrites), keys: keyring{file: config.KeyFile, username: config.Username, keys: config.GrantKeys}}
 	a.messages.Log, a.messages.Name = log, "decoding messages"
+	a.rekeying.Log, a.rekeying.Name = log, "replacing the secrets"
 	if err := a.keys.load(); err != nil {
 		log.Error("the stored key list is not used, but the keys of the credential", "error", err)
 	}
@@ -113,6 +114,7 @@ type agent struct {
 	secrets  *secrets
 	trusted  atomic.Pointer[[]ed25519.PublicKey] // of keys
 	messages condition.Condition                 // whether the cloud's messages can be decoded
+	rekeying condition.Condition                 // whether new secrets can be stored
 	epoch    atomic.Uint64                       // of keys
 	events   eventBuffer
 	settings settingsState
@@ -298,11 +300,9 @@ const rekeyTTL = 10 * time.Second
 // rekey makes new secrets for this agent's credential.
 func (a *agent) rekey(m protocol.Rekey) {
 	answer, err := a.secrets.rekey(m.Rotation)
-	if err != nil {
-		a.log.Error("secrets not replaced", "error", err)
-		return
+	if a.rekeying.Set(err); err == nil { // the cloud asks every two seconds
+		a.link.Send(answer, nil, rekeyTTL)
 	}
-	a.link.Send(answer, nil, rekeyTTL)
 }
 
 // secretAccepted is called with the secret that the broker accepted.

@@ -141,7 +141,7 @@ func TestNoSecretInTheLog(t *testing.T) {
 	brokertest.Await[protocol.Result](b.broker)
 	r := received{b: b, t: t, status: *status.Diagnostics}
 	r.diagnose(600, false)
-	r.untilLine("secrets not replaced")
+	r.untilLine("replacing the secrets fails")
 	r.untilLine("outcome=opened")
 	for name, secret := range map[string]string{
 		"password": brokertest.Password, "key": base64.StdEncoding.EncodeToString(key.Seed()), "private key": base64.StdEncoding.EncodeToString(key),

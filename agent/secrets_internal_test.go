@@ -1,11 +1,16 @@
 package agent
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/yeolda/yeolda/agent/internal/link"
 	"github.com/yeolda/yeolda/protocol"
@@ -104,4 +109,25 @@ func TestRotationBeforeTheFirstIsAccepted(t *testing.T) {
 	if got := s.list(); len(got) != 2 || got[1].Password != list[1].Password {
 		t.Errorf("got %d secrets, want those of the second rotation and the accepted ones", len(got))
 	}
+}
+
+// TestRotationOnAFullCard asks for new secrets every two seconds for a day, as the cloud does, while the card cannot be written.
+func TestRotationOnAFullCard(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "secrets.json")
+	if err := os.Mkdir(file+".new", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		a := &agent{log: slog.New(slog.NewTextHandler(&log, nil)), secrets: newSecrets(Config{Username: "agent-gangnam", SecretFile: file})}
+		a.rekeying.Log = a.log
+		for range 24 * 60 * 30 {
+			a.rekey(protocol.Rekey{Rotation: "first"})
+			time.Sleep(2 * time.Second)
+		}
+		if lines := strings.Count(log.String(), "\n"); lines == 0 || lines > 40 {
+			t.Errorf("%d lines in the log of a day, want one an hour at most; the first are\n%.500s", lines, log.String())
+		}
+	})
 }
