@@ -131,6 +131,9 @@ func (a *auditor) payment(r row) {
 		if p.ApprovedAt != nil && p.TotalAmount != r.Amount {
 			a.violation("M4: order %s is %d won here and %d at the provider", r.Order, r.Amount, p.TotalAmount)
 		}
+		if p.Status == sandbox.StatusDone && r.State == "DONE" && p.Currency != "KRW" {
+			a.violation("M4: order %s is paid in %s", r.Order, p.Currency)
+		}
 		// A payment that the provider's dashboard canceled before its capture was known counts as refused.
 		if p.ApprovedAt != nil && p.Status != sandbox.StatusCanceled && (r.PaymentKey == nil || *r.PaymentKey != p.PaymentKey) {
 			a.violation("M1: order %s was captured with a payment key that is not its own", r.Order)

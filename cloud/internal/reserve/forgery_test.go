@@ -217,3 +217,28 @@ func TestCallbackBeforeAnswer(t *testing.T) {
 	s.Sandbox.ClearFaults()
 	s.await(t, order.OrderID, "DONE")
 }
+
+// TestPaymentInAnotherCurrency pays with a widget that the guest has changed to a currency of less worth: the same number is another amount, so it
+// is returned, for a virtual account before it is deposited.
+func TestPaymentInAnotherCurrency(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, method := range []string{sandbox.MethodCard, sandbox.MethodVirtualAccount} {
+		b, order, _ := s.order(t, method)
+		var err error
+		if order.PaymentKey, err = s.Sandbox.Authenticate(sandbox.Checkout{OrderID: order.OrderID, Amount: order.Amount, Currency: "VND", Method: method, Bank: "20"}); err != nil {
+			t.Fatal(err)
+		}
+		s.answer(t, b, "/payment/confirm", order, 400, "PaymentFailedException")
+		id := s.await(t, order.OrderID, "CANCELED")
+		if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'amount' and detail like '%VND%'`, order.OrderID); n != 1 {
+			t.Errorf("%s: %d discrepancies of the amount name the currency, want 1", method, n)
+		}
+		if n := s.count(t, `select count(*) from access_key where reservation_id = $1`, id); n != 0 {
+			t.Errorf("%s: it has %d keys, want none", method, n)
+		}
+	}
+	if l := s.Sandbox.Ledger(); l.Charged != l.Refunded {
+		t.Errorf("the provider holds %d, want everything returned", l.Charged-l.Refunded)
+	}
+}

@@ -413,9 +413,9 @@ func (c *change) sendUnpaid(p toss.Payment) error {
 func (c *change) foreign(step rule.Step, p toss.Payment) (verdict, err error) {
 	r := c.r()
 	c.Log.ErrorContext(c.ctx, "the provider's payment is not the order's", "reservation", r.ID, "order_id", r.OrderID,
-		"provider_order_id", p.OrderID, "amount", r.Amount, "provider_amount", p.TotalAmount)
+		"provider_order_id", p.OrderID, "amount", r.Amount, "provider_amount", p.TotalAmount, "currency", p.Currency)
 	why := &PaymentRefused{Code: "INVALID_REQUEST", Message: "결제 정보가 주문과 일치하지 않습니다."}
-	err = c.report("amount", fmt.Sprintf("order %s, %d won at the provider, %d here", p.OrderID, p.TotalAmount, r.Amount))
+	err = c.report("amount", fmt.Sprintf("order %s, %d %s at the provider, %d won here", p.OrderID, p.TotalAmount, p.Currency, r.Amount))
 	switch {
 	case err != nil:
 	case step == rule.ForeignRefuse:

@@ -12,9 +12,10 @@ import (
 type Checkout struct {
 	OrderID       string `json:"orderId"`
 	OrderName     string `json:"orderName"`
-	Amount        int    `json:"amount"` // won
-	Method        string `json:"method"` // one of the Method constants
-	Bank          string `json:"bank"`   // for a virtual account; empty means 20 (우리)
+	Amount        int    `json:"amount"`
+	Currency      string `json:"currency"` // the buyer's browser chooses it; empty means KRW
+	Method        string `json:"method"`   // one of the Method constants
+	Bank          string `json:"bank"`     // for a virtual account; empty means 20 (우리)
 	CustomerName  string `json:"customerName"`
 	CustomerPhone string `json:"customerMobilePhone"`
 	ClientKey     string `json:"clientKey"` // of the merchant; empty: see UseClientKey
@@ -136,7 +137,7 @@ func (c Checkout) check() error {
 	case !validOrderID(c.OrderID):
 		return errors.New("orderId must be 6 to 64 letters, digits, '-', '_' or '='")
 	case c.Amount <= 0:
-		return errors.New("amount must be a positive number of won")
+		return errors.New("amount must be a positive number")
 	case !within(c.OrderName, 0, 100):
 		return errors.New("orderName must be at most 100 characters")
 	}
@@ -148,9 +149,10 @@ func (s *Sandbox) newRecord(c Checkout) *record {
 	now := s.now()
 	_, merchant := merchantOf(cmp.Or(c.ClientKey, s.clientKey))
 	keys := widgetKeys.of(merchant)
+	payment := newPayment(c.OrderID, cmp.Or(c.OrderName, c.OrderID), keys.mID(), c.Amount, now)
+	payment.Currency = cmp.Or(c.Currency, payment.Currency)
 	return &record{
-		Payment: newPayment(c.OrderID, cmp.Or(c.OrderName, c.OrderID), keys.mID(), c.Amount, now),
-		Keys:    keys, OpenedAt: now,
+		Payment: payment, Keys: keys, OpenedAt: now,
 		CustomerName: cmp.Or(c.CustomerName, "고객"), CustomerPhone: c.CustomerPhone,
 	}
 }

@@ -80,7 +80,7 @@ func (st *state) book(p *Payment, amount int, now time.Time) {
 	t := Transaction{
 		MID: p.MID, TransactionKey: *p.LastTransactionKey, PaymentKey: p.PaymentKey, OrderID: p.OrderID,
 		Method: *p.Method, CustomerKey: "@@ANONYMOUS", ReceiptURL: p.Receipt.URL,
-		Status: p.Status, TransactionAt: wireTime(now), Currency: "KRW", Amount: amount,
+		Status: p.Status, TransactionAt: wireTime(now), Currency: p.Currency, Amount: amount,
 	}
 	st.Transactions = append(st.Transactions, t)
 	st.unsaved.Transactions = append(st.unsaved.Transactions, t)

@@ -1,6 +1,7 @@
 package toss
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,13 +28,17 @@ const (
 	MethodMobilePhone    = "휴대폰"
 )
 
-// Payment is a payment as the provider stores it. Amounts are in won.
+// Won is the currency of the service.
+const Won = "KRW"
+
+// Payment is a payment as the provider stores it. Amounts are in won, unless its currency is another one.
 type Payment struct {
 	PaymentKey    string // the provider's id, at most 200 characters; never changes
 	OrderID       string // ours
 	OrderName     string
 	Status        string
 	Method        string    // "" until the buyer chooses one
+	Currency      string    // the buyer's browser names it to the widget, and the confirmation does not
 	TotalAmount   int       // the original amount; never changes
 	BalanceAmount int       // the amount that can still be cancelled
 	ApprovedAt    time.Time // zero until the payment is captured
@@ -128,6 +133,7 @@ type wirePayment struct {
 	OrderName      string   `json:"orderName"`
 	Status         string   `json:"status"`
 	Method         string   `json:"method"`
+	Currency       string   `json:"currency"`
 	TotalAmount    *won     `json:"totalAmount"`
 	BalanceAmount  *won     `json:"balanceAmount"`
 	ApprovedAt     wireTime `json:"approvedAt"`
@@ -174,6 +180,7 @@ func decodePayment(body []byte) (Payment, error) {
 		OrderName:     w.OrderName,
 		Status:        w.Status,
 		Method:        w.Method,
+		Currency:      cmp.Or(w.Currency, Won),
 		TotalAmount:   int(*w.TotalAmount),
 		BalanceAmount: int(*w.BalanceAmount),
 		ApprovedAt:    w.ApprovedAt.Time,

@@ -67,7 +67,7 @@ func TestDecodePayment(t *testing.T) {
 func TestUnusedFieldsMayChange(t *testing.T) {
 	t.Parallel()
 	p, err := decodePayment([]byte(`{"paymentKey":"k","orderId":"o","status":"DONE","totalAmount":1,"balanceAmount":1,
-		"mId":{},"currency":[],"lastTransactionKey":{},"easyPay":[],"virtualAccount":{"settlementStatus":{}},"cancels":[{"cancelReason":{}}]}`))
+		"mId":{},"lastTransactionKey":{},"easyPay":[],"virtualAccount":{"settlementStatus":{}},"cancels":[{"cancelReason":{}}]}`))
 	if err != nil || p.OrderID != "o" {
 		t.Errorf("%+v, %v", p, err)
 	}

@@ -74,11 +74,14 @@ func (w *world) customer(n int, r *rand.Rand) {
 		windows += r.IntN(2)
 	}
 	for window := range windows {
-		amount := price
-		if wild && r.IntN(12) == 0 {
-			amount -= 100 // a manipulated page
+		amount, currency := price, ""
+		switch { // a manipulated page
+		case wild && r.IntN(12) == 0:
+			amount -= 100
+		case wild && r.IntN(12) == 0:
+			currency = "VND"
 		}
-		key, err := w.box.Authenticate(sandbox.Checkout{OrderID: order, OrderName: "room", Amount: amount, Method: method})
+		key, err := w.box.Authenticate(sandbox.Checkout{OrderID: order, OrderName: "room", Amount: amount, Currency: currency, Method: method})
 		if err != nil {
 			w.violation("authenticate: %v", err)
 			return

@@ -12,7 +12,7 @@ import (
 
 // paid returns a payment of 12,000 won of which the provider holds a balance.
 func paid(status string, balance int) toss.Payment {
-	return toss.Payment{OrderID: "order", PaymentKey: "key", Status: status, TotalAmount: 12000, BalanceAmount: balance}
+	return toss.Payment{OrderID: "order", PaymentKey: "key", Status: status, Currency: toss.Won, TotalAmount: 12000, BalanceAmount: balance}
 }
 
 // snapshot returns the record of such a payment for a stay of an hour that begins in an hour.

@@ -112,7 +112,7 @@ func (s Snapshot) After(a Answer, now time.Time) Step {
 		return RefusalReported
 	case s.idle() && (unconfirmed(p.Status) || over(p, now)):
 		return NoOp
-	case state != booking.Canceling && !s.ours(p):
+	case state != booking.Canceling && !s.ours(p), state == booking.Confirming && p.Currency != toss.Won:
 		return s.foreign(p)
 	case s.keepsStay() && (a.Returned || a.Declined):
 		return s.keptRefund(a)
@@ -138,7 +138,7 @@ func (s Snapshot) After(a Answer, now time.Time) Step {
 	case p.Status == toss.StatusPartialCanceled && s.explained(p, a.Returned):
 		return Stay
 	case p.Status == toss.StatusWaitingForDeposit:
-		return s.awaited(now)
+		return s.awaited(p, now)
 	case unconfirmed(p.Status):
 		return s.unconfirmed(now)
 	}
@@ -296,9 +296,10 @@ func (s Snapshot) reopens(now time.Time) bool {
 
 // captured: the provider holds the money.
 func (s Snapshot) captured(p toss.Payment, now time.Time) Step {
+	chargeable := p.Currency == toss.Won && s.Chargeable(now)
 	switch s.Reservation.State {
 	case booking.Hold, booking.Confirming:
-		if s.Chargeable(now) {
+		if chargeable {
 			return Confirm
 		}
 		return s.Late()
@@ -308,7 +309,7 @@ func (s Snapshot) captured(p toss.Payment, now time.Time) Step {
 		}
 		return s.Late()
 	case booking.Expired:
-		if s.Chargeable(now) {
+		if chargeable {
 			return ConfirmIfFree
 		}
 		return s.Late()
@@ -478,10 +479,10 @@ func (s Snapshot) follow(step Step) Step {
 }
 
 // awaited: a virtual account waits for its deposit.
-func (s Snapshot) awaited(now time.Time) Step {
+func (s Snapshot) awaited(p toss.Payment, now time.Time) Step {
 	switch s.Reservation.State {
 	case booking.Hold, booking.Confirming:
-		if s.Chargeable(now) {
+		if p.Currency == toss.Won && s.Chargeable(now) {
 			return Wait
 		}
 		return s.Late()

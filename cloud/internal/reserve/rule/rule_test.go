@@ -31,7 +31,7 @@ var states = []booking.State{booking.Hold, booking.Confirming, booking.WaitingFo
 func TestTable(t *testing.T) {
 	t.Parallel()
 	payment := func(status string) toss.Payment {
-		return toss.Payment{OrderID: "order", PaymentKey: "key", TotalAmount: 12000, BalanceAmount: 12000, Status: status}
+		return toss.Payment{OrderID: "order", PaymentKey: "key", Currency: toss.Won, TotalAmount: 12000, BalanceAmount: 12000, Status: status}
 	}
 	account := func(expired bool, due time.Time) toss.Payment {
 		p := payment(toss.StatusWaitingForDeposit)
@@ -58,6 +58,7 @@ func TestTable(t *testing.T) {
 		{"ABORTED", rule.Answer{Payment: payment(toss.StatusAborted)}},
 		{"NEWER", rule.Answer{Payment: payment("NEWER")}},
 		{"DONE, another amount", rule.Answer{Payment: with(payment(toss.StatusDone), func(p *toss.Payment) { p.TotalAmount-- })}},
+		{"DONE, another currency", rule.Answer{Payment: with(payment(toss.StatusDone), func(p *toss.Payment) { p.Currency = "USD" })}},
 		{"DONE, another order", rule.Answer{Payment: with(payment(toss.StatusDone), func(p *toss.Payment) { p.OrderID = "other" })}},
 		{"DONE, another key", rule.Answer{Payment: with(payment(toss.StatusDone), func(p *toss.Payment) { p.PaymentKey = "other" })}},
 		{"IN_PROGRESS, another amount", rule.Answer{Payment: with(payment(toss.StatusInProgress), func(p *toss.Payment) { p.TotalAmount-- })}},
