@@ -311,3 +311,24 @@ func TestDeclinedRefundByHandRevivesNoLink(t *testing.T) {
 	}
 	s.refundsDone(t, id)
 }
+
+// TestCorrectedExchangeLeavesTheStay corrects the contact of an exchange that waits for its deposit, while a refund of the stay waits for another
+// administrator. The stay keeps its contact with its key: with another contact, the former one would have a valid key.
+func TestCorrectedExchangeLeavesTheStay(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	g := s.loggedIn(t, sandbox.MethodCard)
+	if got, err := s.limited(t, 100).RefundPart(s.ctx, part(g.id, 1000)); err != nil || !got.Waits {
+		t.Fatalf("%+v, %v; want a refund that waits", got, err)
+	}
+	order := s.exchanging(t, g, 24*time.Hour)
+	s.pay(t, g.Buyer, order, sandbox.MethodVirtualAccount)
+	before := s.mobile(t, g.id)
+	s.correctedTo(t, s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT"), "010-9999-8888")
+	if now := s.mobile(t, g.id); now != before {
+		t.Errorf("the stay has the number %s and the key that %s has received", now, before)
+	}
+	if err := s.Replica(t).DeclineRefund(s.ctx, booking.ReservationID(g.id), hq); err != nil {
+		t.Fatal(err)
+	}
+}
