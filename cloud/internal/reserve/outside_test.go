@@ -245,3 +245,24 @@ func TestTransferAfterARejectedOneByHand(t *testing.T) {
 		})
 	}
 }
+
+// TestDashboardReturnsAfterAnAdministrator: money that an administrator has returned by hand is returned once more in the provider's dashboard. The
+// shop has lost it, so a person has to know. Returning there what was not returned by hand is no loss.
+func TestDashboardReturnsAfterAnAdministrator(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	replica := s.Replica(t)
+	for byHand, want := range map[int]int{0: 1, 3000: 0} {
+		_, order, id := s.paid(t, sandbox.MethodCard)
+		if _, err := replica.SettleOutside(s.ctx, outside(id, byHand)); err != nil {
+			t.Fatal(err)
+		}
+		s.dashboard(t, order, 4000, nil)
+		for range 2 { // the second one finds no difference
+			s.reconcile(t, replica)
+		}
+		if n := s.open(t, order.OrderID, "amount"); n != want {
+			t.Errorf("%d won by hand: %d open discrepancies, want %d", byHand, n, want)
+		}
+	}
+}

@@ -42,7 +42,9 @@ func (c *change) transition(a answer) (verdict, err error) {
 	switch {
 	case a.refused != nil:
 	case step.Kept():
-		err = c.saveProviderState(p)
+		if err = c.saveProviderState(p); err == nil {
+			err = c.reportReturnedTwice(p)
+		}
 	case step == rule.Lapse, step == rule.NoOp: // it may have been paid and returned at the provider
 		err = c.book(p)
 	}
@@ -456,6 +458,15 @@ func (c *change) late(p toss.Payment) error {
 		return err
 	}
 	return c.startLateRefund(p, by, p.BalanceAmount)
+}
+
+// reportReturnedTwice reports money that the provider's dashboard has returned although an administrator had returned it by hand.
+func (c *change) reportReturnedTwice(p toss.Payment) error {
+	won := c.ReturnedTwice(p)
+	if won == 0 {
+		return nil
+	}
+	return c.report("amount", fmt.Sprintf("%d won were returned by hand and at the provider", won))
 }
 
 func (c *change) saveProviderState(p toss.Payment) error {

@@ -387,6 +387,15 @@ func (s Snapshot) Joined(p toss.Payment) int {
 	return max(0, min(s.takenOff(p), p.TotalAmount-recorded))
 }
 
+// ReturnedTwice returns the won that were returned at the provider after an administrator had returned them by hand; 0 if the answer shows no
+// further refund.
+func (s Snapshot) ReturnedTwice(p toss.Payment) int {
+	if s.takenOff(p) == 0 {
+		return 0
+	}
+	return max(0, s.Payment.SettledOutside-s.Payment.Rejected-p.BalanceAmount)
+}
+
 // CanceledBeside returns the won of a reservation that has ended which were returned at the provider, not by us, beside the part in progress.
 // The provider has declined that part. No other look-up would find them: the balance without them is stored.
 func (s Snapshot) CanceledBeside(p toss.Payment) int {
