@@ -301,7 +301,7 @@ var notPersonal = strings.Fields(`
 	cash_receipt.type cash_receipt.state cash_receipt.receipt_key cash_receipt.issue_number cash_receipt.error_code
 	room_profile.description_ko room_profile.description_en room_profile.amenities room_photo.alt_ko room_photo.alt_en
 	guest_note.created_by guest_block.created_by handover.created_by handover.done_by
-	room_photo_file.name room_photo_file.data room_photo_file.webp room_photo_file.avif arrival_step.text_ko arrival_step.text_en arrival_photo_file.name arrival_photo_file.data arrival_photo_file.webp arrival_photo_file.avif cleaning_photo.taken_by cleaning_photo.data order_key.sealed audit_link.source proof.document refund_link.token_hash compensation.kind compensation.reason broker_peer.url broker_peer.secret broker_list.brokers agent_credential.replaces agent_enrollment.replaces agent_rollout.kind agent_rollout_member.settings settlement.transaction_key settlement.order_id settlement.method installation.sealed installation.grant_keys`)
+	page_file.name page_file.data room_photo_file.name room_photo_file.data room_photo_file.webp room_photo_file.avif arrival_step.text_ko arrival_step.text_en arrival_photo_file.name arrival_photo_file.data arrival_photo_file.webp arrival_photo_file.avif cleaning_photo.taken_by cleaning_photo.data order_key.sealed audit_link.source proof.document refund_link.token_hash compensation.kind compensation.reason broker_peer.url broker_peer.secret broker_list.brokers agent_credential.replaces agent_enrollment.replaces agent_rollout.kind agent_rollout_member.settings settlement.transaction_key settlement.order_id settlement.method installation.sealed installation.grant_keys`)
 
 func TestEveryColumnIsClassified(t *testing.T) {
 	t.Parallel()

@@ -22,6 +22,7 @@ var hashes = map[string]bool{
 	"refund_link.token_hash":   true,
 	"passkey.credential_id":    true, "passkey_ceremony.challenge_hash": true,
 	"company.logo": true, "room_photo_file.data": true, "room_photo_file.webp": true, "room_photo_file.avif": true, // public
+	"page_file.data":          true,                                                                   // public
 	"arrival_photo_file.data": true, "arrival_photo_file.webp": true, "arrival_photo_file.avif": true, // public
 	"cleaning_photo.data": true, // a room between stays, for 30 days
 	"broker_peer.secret":  true, // sealed, and sealed again at each start of its replica: the row names the start by it

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/yeolda/yeolda/cloud/internal/access"
@@ -10,6 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/company"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/httpapi"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/web"
 	"github.com/yeolda/yeolda/protocol"
 )
@@ -45,10 +47,23 @@ func (s *Service) pages(api *httpapi.API, below http.Handler) (http.Handler, err
 		Company:     s.company.Current,
 		Widget:      widget(s.settings),
 		Keys:        web.Keys{Find: s.findKey, Unlock: s.access.Request, Why: s.whyKey, Await: s.awaitDoor(api)},
+		File:        func(ctx context.Context, name string) ([]byte, error) { return postgres.PageFile(ctx, s.db.Pool, name) },
 		Photo:       api.Gallery.File,
 		Log:         s.log,
 		Now:         s.now,
 	})
+}
+
+// storePageFiles stores the files of the pages for replicas of other versions.
+func (s *Service) storePageFiles(ctx context.Context) error {
+	files, err := web.Files()
+	if err != nil {
+		return err
+	}
+	if err := postgres.PutPageFiles(ctx, s.db.Pool, files); err != nil {
+		return fmt.Errorf("store the files of the pages: %w", err)
+	}
+	return nil
 }
 
 // whyKey returns the sentence for a key that opens nothing, or "" if it cannot be found out.

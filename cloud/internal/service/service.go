@@ -135,6 +135,9 @@ func New(ctx context.Context, settings config.Settings, log *slog.Logger, clock 
 	if err := postgres.PutBrokerList(ctx, s.db.Pool, settings.MQTT.AgentBrokerURLs()); err != nil {
 		return nil, fmt.Errorf("store the brokers of agents: %w", err)
 	}
+	if err := s.storePageFiles(ctx); err != nil {
+		return nil, err
+	}
 	return s, errors.Join(s.listen(), s.wire())
 }
 

@@ -2,13 +2,42 @@ package web
 
 import (
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 )
 
-// serveAsset serves a file that is named by its content, so browsers may keep it permanently.
+// assetName matches the names that esbuild gives to files.
+var assetName = regexp.MustCompile(`^[a-z-]+-[0-9A-Z]{8}\.(js|css)$`)
+
+// Files returns the files of this version's pages, by name.
+func Files() (map[string][]byte, error) {
+	made, err := makeOnce()
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for name, a := range made.pages.assets {
+		files[name] = a.body
+	}
+	return files, nil
+}
+
+// serveAsset serves a file that is named by its content, so browsers may keep it permanently. During an upgrade the document may come
+// from a replica of another version.
 func (s *site) serveAsset(w http.ResponseWriter, r *http.Request) {
-	a, ok := s.pages.assets[r.PathValue("name")]
+	name := r.PathValue("name")
+	a, ok := s.pages.assets[name]
+	if !ok && assetName.MatchString(name) {
+		body, err := s.File(r.Context(), name)
+		if err != nil {
+			s.fail(w, r, "asset", err)
+			return
+		}
+		if body != nil {
+			a, ok = newAsset(name, body), true
+		}
+	}
 	if !ok {
 		s.serveMissing(w, r)
 		return

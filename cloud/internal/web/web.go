@@ -23,6 +23,7 @@ type Options struct {
 	Company     func(context.Context) company.Snapshot
 	Widget      Widget
 	Keys        Keys
+	File        func(ctx context.Context, name string) ([]byte, error)                                    // of the pages of another version; nil: none
 	Photo       func(ctx context.Context, name, accept string) (data []byte, mediaType string, err error) // in a format of an Accept header; nil: none
 
 	// Data returns the data of a public GET of the interface, such as /v2/site, for the client and the language of a request. It

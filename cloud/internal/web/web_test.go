@@ -21,6 +21,9 @@ const testKey = "0f3c1d52-7a54-4a6e-9a51-0b1f6f0a8f11"
 
 var seoul = time.FixedZone("KST", 9*60*60)
 
+// otherScript is a file of the pages of another version.
+const otherScript = "export const version = 'another version, which is longer than its compressed form: another version, another version';"
+
 // fakeKeys implements Keys for one key with configurable results, and records the unlock requests.
 type fakeKeys struct {
 	key     Key
@@ -58,6 +61,15 @@ func newSite(t *testing.T, clock string) (http.Handler, *fakeKeys) {
 		Zone: seoul, Start: start, End: end, From: start.Add(-2 * time.Minute), To: end.Add(-2 * time.Minute), Online: true,
 	}}
 	handler, err := New(Options{
+		File: func(_ context.Context, name string) ([]byte, error) {
+			switch name {
+			case "customer-OTHER7AB.js":
+				return []byte(otherScript), nil
+			case "customer-FAILS234.js":
+				return nil, errors.New("no database")
+			}
+			return nil, nil
+		},
 		PublicURL: "https://yeolda.example", Company: func(context.Context) company.Snapshot {
 			return company.Snapshot{Profile: company.Profile{Company: company.Facts{Name: "주식회사 열다", Phone: "02-0000-1000"}}}
 		}, Widget: TossWidget(),
@@ -136,6 +148,38 @@ func TestEveryKoreanTextHasAnEnglishOne(t *testing.T) {
 			if !strings.Contains(known, hole) {
 				t.Errorf("%s: %s is not filled", key, hole)
 			}
+		}
+	}
+}
+
+// TestFilesOfAnotherVersion asks for files that only the document of a replica of another version names, as in a rolling upgrade.
+func TestFilesOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	site, _ := newSite(t, "15:30")
+	w := send(site, "GET", "/assets/customer-OTHER7AB.js", "", "Accept-Encoding", "gzip")
+	if header := w.Header(); w.Code != 200 || header.Get("Content-Type") != "text/javascript; charset=utf-8" || !strings.Contains(header.Get("Cache-Control"), "immutable") {
+		t.Errorf("a stored file: %d %v", w.Code, header)
+	}
+	if body := send(site, "GET", "/assets/customer-OTHER7AB.js", "").Body.String(); body != otherScript {
+		t.Errorf("a stored file: got %q, want %q", body, otherScript)
+	}
+	for name, want := range map[string]int{"customer-UNKNOWN2.js": 404, "customer-OTHER7AB.js.map": 404, "customer-FAILS234.js": 500} {
+		if w := send(site, "GET", "/assets/"+name, ""); w.Code != want || strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %d %v, want %d that is not kept", name, w.Code, w.Header(), want)
+		}
+	}
+}
+
+// TestFilesHaveAssetNames checks that a replica of another version would serve every file of the pages.
+func TestFilesHaveAssetNames(t *testing.T) {
+	t.Parallel()
+	files, err := Files()
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for name := range files {
+		if !assetName.MatchString(name) {
+			t.Errorf("another version would not serve %s", name)
 		}
 	}
 }
