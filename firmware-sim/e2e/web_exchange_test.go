@@ -61,6 +61,18 @@ func TestWebExchange(t *testing.T) {
 		}
 	})
 
+	t.Run("with an ended session", func(t *testing.T) {
+		p, _, _ := bought(t, 4, 20000, "01055550013", "카드", at)
+		choose(p, 4, at.Add(2*time.Hour))
+		value[bool](p, `fetch("/api/account/logout", {method: "POST"}).then(r => r.ok)`)
+		p.press("바꾸기")
+		p.at("/login")
+		p.identify(s, "01055550013")
+		p.at(summaryOf(4, at.Add(2*time.Hour)))
+		p.press("바꾸기")
+		p.see("예약을 바꿨어요")
+	})
+
 	t.Run("at another price", func(t *testing.T) {
 		p, _, order := bought(t, 3, 22000, "01055550003", "카드", at)
 		choose(p, 2, at)

@@ -20,6 +20,10 @@ export class ApiError extends Error {
   }
 }
 
+/** Reports whether the service rejected a request with one of the status codes. */
+export const refusedWith = (error: unknown, ...codes: number[]): boolean =>
+  error instanceof ApiError && codes.includes(error.status);
+
 /** No response arrived, so the outcome of the request is unknown. */
 export class NetworkError extends Error {}
 

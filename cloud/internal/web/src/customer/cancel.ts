@@ -1,7 +1,7 @@
 // The cancellation of a reservation: the reason and, for virtual accounts, the refund account.
 
 import { parseMinute, parseStoredEnd } from "../booking/time";
-import { ApiError } from "../core/api";
+import { refusedWith } from "../core/api";
 import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
 import { type Signal, signal } from "../core/signal";
@@ -86,7 +86,7 @@ function form(m: Mine, present: () => Found, refresh: () => Promise<void>, cance
   });
   let account: ReturnType<typeof refundFields> | null = null;
   const { busy, problem, run } = attempt(async (error) => {
-    if (!(error instanceof ApiError && [401, 409].includes(error.status))) return explain(error);
+    if (!refusedWith(error, 401, 409)) return explain(error);
     await refresh(); // without a session, it leads to the login
     return t("refundChanged");
   });

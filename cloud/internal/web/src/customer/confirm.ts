@@ -84,9 +84,8 @@ export function confirmPage(): Child {
 
 function after(error: unknown, long: boolean): State {
   if (error instanceof NetworkError) return { is: "lost" };
-  if (!(error instanceof ApiError) || error.status >= 500) return { is: "pending", long };
+  if (!(error instanceof ApiError) || error.status >= 500 || error.status === 429) return { is: "pending", long };
   if (error.status === 401) return { is: "gone" };
-  if (error.status === 429) return { is: "pending", long };
   return { is: "refused", code: error.code, message: error.message };
 }
 

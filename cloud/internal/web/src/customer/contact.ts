@@ -1,7 +1,7 @@
 // The contact of the guest, while the room is held.
 
 import { parseMinute, parseStoredEnd } from "../booking/time";
-import { ApiError } from "../core/api";
+import { ApiError, refusedWith } from "../core/api";
 import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
 import { submits } from "../core/form";
@@ -47,7 +47,7 @@ export async function currentHold(): Promise<Held | null> {
       until: now() + hold.remainingSeconds * 1000,
     };
   } catch (error) {
-    if (!(error instanceof ApiError && error.status === 401)) throw error;
+    if (!refusedWith(error, 401)) throw error;
   }
   return null;
 }

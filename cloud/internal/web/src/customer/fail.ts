@@ -1,6 +1,6 @@
 // The payment failed or was cancelled: the reason, and another attempt. The room is still held.
 
-import { ApiError } from "../core/api";
+import { refusedWith } from "../core/api";
 import { type Child, h } from "../core/dom";
 import { language } from "../core/language";
 import { resource } from "../core/resource";
@@ -45,8 +45,7 @@ export function refused(code: string | null, message: string): Child {
       } else go("/book/contact", { replace: true });
     } catch (error) {
       busy.set(false);
-      if (error instanceof ApiError && (error.status === 401 || error.status === 409))
-        go("/book/contact", { replace: true });
+      if (refusedWith(error, 401, 409)) go("/book/contact", { replace: true });
       else problem.set(explain(error));
     }
   };

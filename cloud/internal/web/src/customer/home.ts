@@ -11,7 +11,7 @@ import { calendar, chevron, key, payment } from "./icons";
 import { lastBranch } from "./last-branch";
 import { giveUp } from "./purchase";
 import { recent } from "./recent";
-import { button, explain, fetched, heading, trouble } from "./screen";
+import { attempt, button, fetched, heading, trouble } from "./screen";
 import { type BranchNow, type BranchSearch, branchName, getBranchesNow } from "./service";
 import { thumbnail } from "./showcase";
 import { t } from "./text";
@@ -35,24 +35,15 @@ export function home(): Child {
     next.set(first.data()?.next ?? null);
     more.set([]);
   });
-  const busy = signal(false);
-  const problem = signal("");
-  const loadMore = async () => {
-    if (busy.peek()) return;
-    busy.set(true);
-    try {
+  const { busy, problem, run } = attempt();
+  const loadMore = () =>
+    run(async () => {
       const page = await getBranchesNow({ ...search, cursor: next.peek() });
       batch(() => {
         more.set([...more.peek(), ...page.branches]);
         next.set(page.next);
       });
-      problem.set("");
-    } catch (error) {
-      problem.set(explain(error));
-    } finally {
-      busy.set(false);
-    }
-  };
+    });
   const list = () => {
     const found = [...(first.data()?.branches ?? []), ...more()];
     return search.near ? found : lastFirst(found);
@@ -99,7 +90,7 @@ export function home(): Child {
             class: "button soft",
             href: () => `/${addressOf({ q: search.q, cursor: next() })}`,
             "aria-busy": () => (busy() ? "true" : null),
-            onclick: clicks(loadMore),
+            onclick: clicks(() => busy() || loadMore()),
           },
           t("moreBranches"),
         ),

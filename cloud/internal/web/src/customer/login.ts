@@ -1,6 +1,6 @@
 // Login by a code sent to a phone or a mailbox.
 
-import { ApiError } from "../core/api";
+import { refusedWith } from "../core/api";
 import { now, ticking } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
 import { submits } from "../core/form";
@@ -76,9 +76,7 @@ function idForm(sent: Signal<Sent | null>): Child {
 
 function idField(type: LoginType, sent: Signal<Sent | null>): Child {
   const id = type === "mobile" ? mobileField() : emailField();
-  const { busy, problem, run } = attempt((error) =>
-    error instanceof ApiError && error.status === 404 ? t("noHistory") : explain(error),
-  );
+  const { busy, problem, run } = attempt((error) => (refusedWith(error, 404) ? t("noHistory") : explain(error)));
   const begin = async () => {
     if (!checkAll([id])) return;
     const to = id.value().trim();
@@ -99,7 +97,7 @@ function codeForm(s: Sent, sent: Signal<Sent | null>): Child {
   const left = computed(() => s.until - time());
   const { busy, problem, run } = attempt((error) => {
     code.focus();
-    return error instanceof ApiError && error.status === 401 ? t("wrongCode") : explain(error);
+    return refusedWith(error, 401) ? t("wrongCode") : explain(error);
   });
   const enter = async () => {
     if (!checkAll([code])) return;

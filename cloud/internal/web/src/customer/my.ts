@@ -1,7 +1,7 @@
 // A customer's reservations.
 
 import { inZone, parseMinute, parseStoredEnd } from "../booking/time";
-import { ApiError } from "../core/api";
+import { refusedWith } from "../core/api";
 import { ticking, whileSeen } from "../core/clock";
 import { type Child, each, h, when } from "../core/dom";
 import { countdown } from "../core/format";
@@ -33,6 +33,13 @@ export interface Mine {
   key: string | null;
 }
 
+/** Leads to the login, and from there back to the screen, if the error is that of a missing session. */
+export function leadsToLogin(error: unknown): boolean {
+  const missing = refusedWith(error, 401, 403);
+  if (missing) go(`/login?next=${location.pathname}`, { replace: true });
+  return missing;
+}
+
 /** The customer's reservations. Without a session, leads to the login. */
 export async function loadMine(): Promise<Mine[] | null> {
   const still = staying();
@@ -47,8 +54,7 @@ export async function loadMine(): Promise<Mine[] | null> {
       };
     });
   } catch (error) {
-    if (!(error instanceof ApiError && (error.status === 401 || error.status === 403))) throw error;
-    if (still()) go(`/login?next=${encodeURIComponent(location.pathname)}`, { replace: true });
+    if (still() && !leadsToLogin(error)) throw error;
     return null;
   }
 }
@@ -157,7 +163,7 @@ function deposit(m: Mine): Child {
     h("p", { class: "wait" }, () => t("dueLeft", { time: countdown(due - time()) })),
     facts([
       [t("fieldBank"), r.virtualaccountBankName ? h("span", { lang: "ko" }, r.virtualaccountBankName) : ""],
-      [t("fieldAccount"), r.virtualaccountAccountNumber ?? ""],
+      [t("fieldAccount"), r.virtualaccountAccountNumber],
       [t("labelAmount"), won(r.amount)],
     ]),
   ];

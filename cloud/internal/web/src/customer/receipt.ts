@@ -1,7 +1,7 @@
 // The receipt of a purchase. For a virtual account it shows where to transfer the money until the deposit has arrived.
 
 import { clockOf, inZone, type Minute, parseMinute, parseStoredEnd } from "../booking/time";
-import { ApiError } from "../core/api";
+import { refusedWith } from "../core/api";
 import { now, ticking, whileSeen } from "../core/clock";
 import { type Child, h, match } from "../core/dom";
 import { submits } from "../core/form";
@@ -87,7 +87,7 @@ async function load(): Promise<Found | null> {
     tabStore.remove(confirmedKey);
     return { receipt, branch: branches.find((b) => b.branch === receipt.branch)!, follows: true };
   } catch (error) {
-    if (!(error instanceof ApiError && error.status === 401)) throw error;
+    if (!refusedWith(error, 401)) throw error;
     forgetRecent();
     return elsewhere();
   }
@@ -322,13 +322,13 @@ function waiting(found: Readable<Found>): Child {
     h(
       "div",
       { class: "account" },
-      h("p", { class: "dim", lang: "ko" }, r.virtualaccountBankName ?? ""),
-      h("p", { class: "number" }, r.virtualaccountAccountNumber ?? ""),
+      h("p", { class: "dim", lang: "ko" }, r.virtualaccountBankName),
+      h("p", { class: "number" }, r.virtualaccountAccountNumber),
       copyButton(t("copy"), r.virtualaccountAccountNumber ?? ""),
     ),
     facts([
       [t("labelAmount"), h("b", null, won(r.virtualaccountAmount ?? r.amount ?? 0))],
-      [t("fieldHolder"), r.virtualaccountCustomerName ?? ""],
+      [t("fieldHolder"), r.virtualaccountCustomerName],
       [t("labelDue"), r.virtualaccountDueDate ? dueText(r.virtualaccountDueDate) : ""],
     ]),
     note(t("exact"), "warn"),

@@ -1,6 +1,6 @@
 // The page of a refund link: the guest enters the account of a refund, once.
 
-import { ApiError } from "../core/api";
+import { refusedWith } from "../core/api";
 import { type Child, match } from "../core/dom";
 import { resource } from "../core/resource";
 import { signal } from "../core/signal";
@@ -16,7 +16,7 @@ export function refundPage({ token = "" }: Record<string, string>): Child {
     try {
       return await refundLink(token);
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return null;
+      if (refusedWith(error, 404)) return null;
       throw error;
     }
   });
@@ -46,9 +46,9 @@ function form(token: string, amount: number, done: () => void): Child {
     const a = account.read();
     await run(async () => {
       await enterRefundAccount(token, {
-        refundBankCode: a.refundReceiveAccountBank ?? "",
-        refundAccount: a.refundReceiveAccountNumber ?? "",
-        refundHolder: a.refundReceiveAccountHolderName ?? "",
+        refundBankCode: a.refundReceiveAccountBank,
+        refundAccount: a.refundReceiveAccountNumber,
+        refundHolder: a.refundReceiveAccountHolderName,
       });
       done();
     });

@@ -199,7 +199,7 @@ export const getKeys = async (): Promise<Key[]> => (await api.get<{ keys: Key[] 
 
 export const inquire = (inquiry: Schemas["FranchiseInquiry"]) => api.post<null>("/franchise/inquiries", inquiry);
 
-export type RefundAccount = Required<Schemas["RefundAccount"]>;
+export type RefundAccount = Record<keyof Schemas["RefundAccount"], string>;
 
 export const refundLink = (token: string) => api.get<Schemas["RefundLink"]>(`/v2/refund-accounts/${token}`);
 

@@ -2,7 +2,7 @@
 
 import { type Priced, priceLines } from "../booking/price";
 import { clockOf, day, inZone, type Minute, parseDate, slot } from "../booking/time";
-import { ApiError } from "../core/api";
+import { refusedWith } from "../core/api";
 import { type Child, h, match } from "../core/dom";
 import { resource } from "../core/resource";
 import { go, staying } from "../core/router";
@@ -10,6 +10,7 @@ import { signal } from "../core/signal";
 import { exchange, exchangeAccount, exchanged, exchangeNote, exchangePrice, exchanging } from "./exchange";
 import { question, sign } from "./icons";
 import { missing } from "./missing";
+import { leadsToLogin } from "./my";
 import { begin, giveUp, keep } from "./purchase";
 import { actions, button, explain, facts, fetched, heading, link, note, notice, trouble } from "./screen";
 import { seller } from "./seller";
@@ -90,8 +91,8 @@ function screen(o: Offer, lines: { minutes: number; won: number }[], rooms: stri
     } catch (error) {
       busy.set(false);
       if (!still()) return;
-      if (error instanceof ApiError && error.status === 409) go(`${rooms}?taken=1`, { replace: true });
-      else problem.set(explain(error));
+      if (refusedWith(error, 409)) go(`${rooms}?taken=1`, { replace: true });
+      else if (!leadsToLogin(error)) problem.set(explain(error));
     }
   };
   return [
