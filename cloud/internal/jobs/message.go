@@ -73,6 +73,9 @@ func (s *Service) attempt(ctx context.Context, m booking.Message) error {
 	if class != notify.Unknown {
 		doubtful--
 	}
+	if errors.Is(err, notify.ErrNoTemplate) { // of a newer release, whose replica sends it during an upgrade
+		class = notify.Retryable
+	}
 	if class != notify.Permanent && mailed(m) {
 		return s.mail(ctx, m, message, doubtful)
 	}

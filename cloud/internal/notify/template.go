@@ -3,6 +3,7 @@ package notify
 import (
 	"cmp"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -184,8 +185,11 @@ func (t Template) Variables() []string {
 	return slices.Clone(sources[sourceKey{t, Korean}].variables)
 }
 
-// Render validates the message and fills in the text. It fails if the template does not exist in the language or a
-// variable is missing or empty. It ignores variables that the template does not use.
+// ErrNoTemplate is returned by [Message.Render] if the template does not exist in the language.
+var ErrNoTemplate = errors.New("no template")
+
+// Render validates the message and fills in the text. It fails with [ErrNoTemplate], or if a variable is missing or empty. It
+// ignores variables that the template does not use.
 func (m Message) Render() (Text, error) {
 	if err := m.checkID(); err != nil {
 		return Text{}, err
@@ -193,7 +197,7 @@ func (m Message) Render() (Text, error) {
 	key := sourceKey{m.Template, m.language()}
 	src, ok := sources[key]
 	if !ok {
-		return Text{}, fmt.Errorf("no template %q in language %q", key.template, key.language)
+		return Text{}, fmt.Errorf("%w %q in language %q", ErrNoTemplate, key.template, key.language)
 	}
 	for _, name := range src.variables {
 		if m.value(name) == "" {

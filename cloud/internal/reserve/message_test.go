@@ -1,13 +1,17 @@
 package reserve_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/queue"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 )
@@ -34,6 +38,27 @@ func TestMessagesThroughFaults(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTemplateOfANewerRelease: during an upgrade, a replica of the last release claims a message whose template only the new release has.
+// It leaves the message to a replica of the new one.
+func TestTemplateOfANewerRelease(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	newer := queue.Message{Template: "of-a-newer-release", Mobile: "01011112222"}
+	err := s.DB.InTx(s.ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+		return s.Replica(t).Queue.Message(ctx, tx, newer)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(t, "an attempt", func() bool {
+		return s.count(t, `select count(*) from message where error is not null and template = $1`, newer.Template) == 1
+	})
+	if n := s.count(t, `select count(*) from message where state = 'QUEUED' and next_at > created_at and template = $1`, newer.Template); n != 1 {
+		t.Error("the message has been given up, want another attempt")
+	}
+	s.exec(t, `update message set state = 'SENT' where template = 'of-a-newer-release'`) // by a replica of the new release
 }
 
 // TestNoMessageBeforeCommit: if the confirming transaction fails at its last statement, no message is sent.
