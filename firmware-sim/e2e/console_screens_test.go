@@ -185,6 +185,8 @@ func TestConsoleScreens(t *testing.T) {
 		p.on(desktop).choose("종류", "문")
 		p.press("거르기")
 		p.wait("doors only", `[...document.querySelectorAll("main tbody tr")].every(r => r.innerText.includes("문 열기"))`)
+		p.open(value[string](p, "location.pathname + location.search"))
+		p.wait("doors only, loaded again", `document.querySelector("main tbody tr") && [...document.querySelectorAll("main tbody tr")].every(r => r.innerText.includes("문 열기"))`)
 		p.choose("종류", "전체")
 		p.fill("누가", "nobody-else")
 		p.press("거르기")

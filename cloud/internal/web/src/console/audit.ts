@@ -5,6 +5,7 @@ import { api } from "../core/api";
 import { type Child, h, match } from "../core/dom";
 import { submits } from "../core/form";
 import type { Schemas } from "../core/interface";
+import { go } from "../core/router";
 import { computed, signal } from "../core/signal";
 import { who } from "./day/history";
 import { wall } from "./doors";
@@ -46,14 +47,19 @@ const groups = [
   "entity",
 ];
 
+/** The values that are not empty. */
+const given = (values: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value));
+
 export function auditScreen(branch: Branch): Child {
-  const action = signal("");
-  const actor = signal("");
-  const [from, to] = [signal(""), signal("")];
-  const asked = signal({ action: "", actor: "", from: "", to: "" });
+  // The address keeps the filters, for a reload or another administrator.
+  const address = new URLSearchParams(location.search);
+  const kept = (name: string) => signal(address.get(name) ?? "");
+  const [action, actor, from, to] = [kept("action"), kept("actor"), kept("from"), kept("to")];
+  const wanted = () => given({ action: action.peek(), actor: actor.peek().trim(), from: from.peek(), to: to.peek() });
+  const asked = signal(wanted());
   const fetch = (limit: number) => async (before: string) => {
-    const given = Object.entries({ ...asked.peek(), before }).filter(([, value]) => value);
-    const query = { limit, ...Object.fromEntries(given) };
+    const query = { limit, ...asked.peek(), ...given({ before }) };
     return (await api.get<{ entries: Entry[] }>(`/v2/admin/branches/${branch.branch}/audit`, query)).entries;
   };
   const list = computed(() => {
@@ -88,7 +94,8 @@ export function auditScreen(branch: Branch): Child {
     );
   };
   const ask = () => {
-    asked.set({ action: action.peek(), actor: actor.peek().trim(), from: from.peek(), to: to.peek() });
+    asked.set(wanted());
+    go(`?${new URLSearchParams(asked.peek())}`, { replace: true });
   };
   return [
     heading(t("navAudit"), button(t("downloadCsv"), save)),
