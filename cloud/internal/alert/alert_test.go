@@ -529,6 +529,39 @@ func TestFlappingIsOneIncident(t *testing.T) {
 	}
 }
 
+// TestFlappingBelowTheDelay: an agent that crashes again and again, or whose router restarts, returns before two minutes are over and is lost
+// again. Most presses fail, so staff are notified; an agent that stays away a minute at a time, between long presences, is none.
+func TestFlappingBelowTheDelay(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.pass(10 * time.Second)
+	for range 5 {
+		f.offline("gangnam")
+		f.offline("hongdae")
+		f.pass(time.Minute)
+		f.online("hongdae", nil)
+		f.pass(40 * time.Second)
+		f.online("gangnam", nil)
+		f.pass(30 * time.Second)
+	}
+	f.wantMessages("alert-began")
+	f.pass(3 * time.Minute)
+	f.wantMessages("alert-ended")
+	if got := f.list(`select concat_ws(' ', kind, branch) from alert`); len(got) != 1 || got[0] != "branch-offline gangnam" {
+		t.Errorf("alerts %q, want one about gangnam", got)
+	}
+	for range 10 { // a poor connection, which still opens doors
+		f.offline("hongdae")
+		f.pass(20 * time.Second)
+		f.online("hongdae", nil)
+		f.pass(10 * time.Second)
+	}
+	f.offline("gangnam")
+	f.pass(110 * time.Second)
+	f.wantOpen()
+	f.wantMessages()
+}
+
 // branches adds branches b1 to b<n>, whose agents are connected with version 1.
 func (f *fixture) branches(n int) {
 	f.t.Helper()

@@ -10,7 +10,8 @@ import (
 
 // AlertLimits are the thresholds of alerts that the sweep finds.
 type AlertLimits struct {
-	Offline      time.Duration // a branch without its agent
+	Offline      time.Duration // a branch without its agent, apart from short presences
+	Away         time.Duration // that a branch must have been without it at a stretch: a connection that is lost for moments still opens doors
 	Mass         int           // branches lost within MassWindow are one alert of all branches
 	MassWindow   time.Duration
 	MassCover    time.Duration // after the beginning of such an alert, branches that are lost belong to it
@@ -128,7 +129,8 @@ func (s AlertSweep) conditions() []condition {
 func (s AlertSweep) offline() condition {
 	return condition{"branch-offline", `
 		with gone as materialized (
-			select b.code, greatest(case when i.online then i.seen_at else greatest(i.presence_since, i.seen_at) end) as since,
+			select b.code, case when i.online then i.seen_at else greatest(i.presence_since, i.seen_at) end as away,
+			       case when i.online then i.seen_at else least(i.lost_since, greatest(i.presence_since, i.seen_at)) end as since,
 			       exists (select from alert o where o.kind = 'branch-offline' and o.branch = b.code and o.ended_at is null) as known
 			from agent_inventory i join branch b on b.id = i.branch_id where not i.online or i.seen_at <= $4
 		), covered as materialized (
@@ -138,10 +140,10 @@ func (s AlertSweep) offline() condition {
 			from (select since, lead(since, $7::integer - 1) over (order by since) as last
 			      from (select greatest(since, $3) as since from gone, covered where not known and since > until) fresh) ordered
 		)
-		select code, '', since, greatest(since, $3) <= $5 and since > (select until from covered) and not (select due from mass) from gone
+		select code, '', since, greatest(since, $3) <= $5 and away <= $10 and since > (select until from covered) and not (select due from mass) from gone
 		union all
 		select '', '', since, due from mass where due or (select count(*) from gone where not known) >= $8`,
-		[]any{s.Heard, s.Now.Add(-s.Stale), s.Now.Add(-s.Offline), s.MassWindow, s.Mass, s.MassEnd, s.MassCover}}
+		[]any{s.Heard, s.Now.Add(-s.Stale), s.Now.Add(-s.Offline), s.MassWindow, s.Mass, s.MassEnd, s.MassCover, s.Now.Add(-s.Away)}}
 }
 
 // outOfBand is how far a sensor is outside the band of the climate policy of a room with a stay that began before $6; null if it
