@@ -44,6 +44,8 @@ const (
 type Config struct {
 	Disk Disk                   // nil: no settings of the cloud are taken
 	File func() (string, error) // the settings file of the machine
+	// Saved returns a copy of the settings that worked last, or an empty text; nil: there is none. It is used if the state is damaged.
+	Saved func() string
 	// Check returns the mistakes of settings: those for which the agent would not use all of them at its start.
 	Check func(text string) error
 
@@ -107,12 +109,13 @@ func Open(config Config) *Keeper {
 	if k.file, fileErr = config.File(); fileErr != nil {
 		config.Log.Warn("settings file of the machine was not read", "error", fileErr)
 	}
+	var before state
 	if config.Disk != nil {
-		if err := read(config.Disk, &k.state); err != nil {
-			config.Log.Error("settings of the cloud are not used", "error", err)
+		err := read(config.Disk, &k.state)
+		if before = k.state; err != nil {
+			config.Log.Error("the stored settings of the cloud are damaged", "error", err, "copy_used", k.restore())
 		}
 	}
-	before := k.state
 	if fileErr == nil {
 		k.heedFile()
 	}
@@ -131,6 +134,20 @@ func Open(config Config) *Keeper {
 	k.choose()
 	k.show()
 	return k
+}
+
+// restore takes the copy of the settings that worked last, if there is one, in place of a damaged state. It has no number, so the cloud sends
+// its settings again.
+func (k *Keeper) restore() bool {
+	if k.config.Saved == nil {
+		return false
+	}
+	text := k.config.Saved()
+	if blank(text) || k.config.Check(text) != nil {
+		return false
+	}
+	k.state.Current, k.state.File = &version{0, text}, hash(k.file)
+	return true
 }
 
 // Enrolled names the credential of the machine, before anything is received. If the machine was enrolled again, the settings in use

@@ -59,6 +59,8 @@ type machine struct {
 	*Keeper
 	disk *disk
 	file string
+	// saved is the copy of the settings that worked last; empty: none.
+	saved string
 }
 
 func newMachine(file string) *machine {
@@ -71,7 +73,7 @@ func newMachine(file string) *machine {
 func (m *machine) start() { m.startAs(gangnam) }
 
 func (m *machine) startAs(agent protocol.Agent) {
-	m.Keeper = Open(Config{Disk: m.disk, File: func() (string, error) { return m.file, nil }, Check: check, Log: slog.New(slog.DiscardHandler)})
+	m.Keeper = Open(Config{Disk: m.disk, File: func() (string, error) { return m.file, nil }, Saved: func() string { return m.saved }, Check: check, Log: slog.New(slog.DiscardHandler)})
 	m.Enrolled(agent)
 }
 
@@ -422,6 +424,39 @@ func survive(steps, power []int) (text string) {
 	m.start()
 	connects()
 	return text
+}
+
+// TestDamagedState starts with a state that the card has lost. The copy of the settings that worked last is in use, because without settings
+// no door opens, until the cloud has sent its own again.
+func TestDamagedState(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for saved, want := range map[string]string{"from the cloud": "from the cloud", "# nothing": "file", "a mistake": "file"} {
+			m := newMachine("file")
+			m.disk.content, m.saved = []byte(`{"username": "ag`), saved
+			m.start()
+			m.want(t, want, protocol.SettingsStatus{})
+			m.start()
+			m.want(t, want, protocol.SettingsStatus{})
+			if want == "file" {
+				continue
+			}
+			m.receive(3, saved)
+			m.want(t, saved, protocol.SettingsStatus{Version: 3})
+			if m.RestartDue() {
+				t.Error("the agent restarts with the settings that it uses")
+			}
+			m.saved = ""
+			m.start()
+			m.want(t, saved, protocol.SettingsStatus{Version: 3})
+
+			m.disk.content, m.saved = []byte("{"), saved
+			m.start()
+			m.file = "edited since"
+			m.start()
+			m.want(t, "edited since", protocol.SettingsStatus{})
+		}
+	})
 }
 
 // TestDir checks that a write that a power failure has interrupted leaves the content before.

@@ -22,6 +22,7 @@ import (
 func (c *runCommand) keeper(log *slog.Logger) *cloudsettings.Keeper {
 	k := cloudsettings.Config{
 		File:  func() (string, error) { text, err := os.ReadFile(c.Settings); return string(text), err },
+		Saved: func() string { text, _ := os.ReadFile(c.savedSettings()); return string(text) }, // empty if there is none
 		Check: c.check, TrialTimeout: c.SettingsTrial, Log: log,
 	}
 	if c.State != "" {

@@ -13,6 +13,19 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
+// TestDamagedSettings starts with a damaged file of the settings of the cloud: the copy of those that worked last is in use.
+func TestDamagedSettings(t *testing.T) {
+	t.Parallel()
+	b := brokertest.Start(t, "127.0.0.1:0")
+	c := testRun(t, t.TempDir(), b, "")
+	worked := "broker = 'mqtt://" + b.Addr + "'\n[[sensor]]\nlocation = '로비'\nkind = 'sht4x'\nbus = '1'\n"
+	write(t, c.savedSettings(), worked)
+	write(t, c.stateFile("cloud-settings.json"), "{\x00")
+	if got, fromFile := c.keeper(slog.New(slog.DiscardHandler)).Text(); got != worked || fromFile {
+		t.Errorf("got %q, from the file %t, want the copy", got, fromFile)
+	}
+}
+
 // TestSettingsOfTheCloud sends settings to the program. Valid ones come into use with a restart, those with a mistake are refused, and
 // those with which the program does not reach the broker are rolled back.
 func TestSettingsOfTheCloud(t *testing.T) {
