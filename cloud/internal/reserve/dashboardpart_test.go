@@ -378,3 +378,40 @@ func TestKeyIsTrustedDuringARefund(t *testing.T) {
 	s.retryPart(t, id)
 	s.awaitRefund(t, id, "COMPLETED")
 }
+
+// TestRestBesideARejectedTransfer: the provider declines the rest of a canceled stay, and the bank rejects a part that the dashboard returns. The
+// rest is not sent while that part is rejected: it would look rejected, too, and each retry would return it once more, from the share of the shop.
+func TestRestBesideARejectedTransfer(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.exec(t, `update branch set refund_policy = $1 where code = 'gangnam'`, `[{"untilMinutesBefore": 30, "percent": 30}]`)
+	b, order, id := s.paid(t, sandbox.MethodVirtualAccount)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultSlow, Delay: time.Minute, Times: 1})
+	replica, won := s.Replica(t), 500
+	if _, err := replica.RefundPart(s.ctx, part(id, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	s.answer(t, b, "/payment/cancel", refundAccount(cancelBody(id)), 200, "")
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Code: "NOT_CANCELABLE_PAYMENT", Status: 403, Times: 1})
+	s.Provider.Advance(time.Minute)
+	s.awaitRefund(t, id, "FAILED")
+	s.rejecting(t, 1, 0)
+	s.dashboard(t, order, won, &guestAccount)
+	s.eventually(t, "the bank has rejected the part", func() bool { return s.Sandbox.Bounced(order.OrderID) == won })
+	if err := replica.Settle(s.ctx, booking.ReservationID(id)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		wantRefused(t, replica.RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), By: hq}), "OTHER_TRANSFER_OPEN")
+	}
+	again := toss.CancelRequest{Reason: "재송금", Amount: &won, RefundAccount: &guestAccount}
+	if _, err := replica.Payments.Cancel(s.ctx, widget, "again-"+order.OrderID, order.PaymentKey, again); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually(t, "the part is repeated", func() bool { return s.Sandbox.Payments(order.OrderID)[0].VirtualAccount.RefundStatus == "COMPLETED" })
+	if err := replica.RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), By: hq}); err != nil {
+		t.Fatal(err)
+	}
+	s.refundsDone(t, id)
+	s.wantHeld(t, order, order.Amount-1000-won-(order.Amount-1000)*30/100)
+}

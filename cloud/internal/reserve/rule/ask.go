@@ -93,17 +93,18 @@ func Resent(err error) Reading {
 // Declined that another transfer is open or rejected, or that the bank has taken the deposit back while the reservation may continue,
 // and AskLater that a cancellation waits for the bank. Otherwise Resend.
 func (s Snapshot) Transfers(p toss.Payment) Reading {
-	at, other := AtBank(p.RefundStatus()), s.Unrecorded(p)
-	switch f := s.Refund; {
+	f, at, other := s.Refund, AtBank(p.RefundStatus()), s.Unrecorded(p)
+	listed := slices.ContainsFunc(p.Cancels, func(c toss.Cancellation) bool { return c.Amount == f.Amount })
+	switch {
 	case p.Status == toss.StatusWaitingForDeposit && s.keepsStay():
 		return Declined // nothing is left to return, and the request would close the account
 	case f.Taken && at != money.RefundFailed:
 		return Act // repeated in the dashboard, which sends no callback
 	case at == money.RefundFailed && s.Payment.Rejected > 0:
 		return Declined // the provider still shows a rejected transfer that was returned by hand: the refund would look rejected, too, and be sent twice
-	case f.Taken && p.BalanceAmount > 0 && !slices.ContainsFunc(p.Cancels, func(c toss.Cancellation) bool { return c.Amount == f.Amount }):
+	case f.Taken && p.BalanceAmount > 0 && !listed:
 		return Declined // the provider recognises a rejected transfer by its amount, and would return another amount once more
-	case f.Taken, other == 0, other == f.Amount: // of an earlier attempt
+	case f.Taken, other == f.Amount, other == 0 && (listed || at == money.RefundCompleted): // of an earlier attempt, or the only one
 		return Resend
 	case at == money.RefundPending && !f.KeepsStay:
 		return AskLater

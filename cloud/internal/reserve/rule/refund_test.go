@@ -50,7 +50,11 @@ func TestTransfers(t *testing.T) {
 		{"rejected, with another amount", taken, toss.StatusPartialCanceled, "PARTIAL_FAILED", 1, 0, []toss.Cancellation{{Amount: amount + 1}}, rule.Declined},
 		{"rejected, nothing left at the provider", taken, toss.StatusPartialCanceled, "FAILED", 0, 0, []toss.Cancellation{{Amount: 12000}}, rule.Resend},
 
-		{"nothing else, the bank works on an earlier one", whole, toss.StatusPartialCanceled, "PENDING", 12000, 0, nil, rule.Resend},
+		{"an earlier attempt, the bank works on it", whole, toss.StatusPartialCanceled, "PENDING", 12000, 0, []toss.Cancellation{{Amount: amount}}, rule.Resend},
+		{"an earlier attempt, rejected", whole, toss.StatusPartialCanceled, "FAILED", 12000, 0, []toss.Cancellation{{Amount: amount}}, rule.Resend},
+		{"one that is stored already, the bank works on it", whole, toss.StatusPartialCanceled, "PENDING", 12000, 0, []toss.Cancellation{{Amount: 500}}, rule.AskLater},
+		{"one that is stored already, rejected", whole, toss.StatusPartialCanceled, "FAILED", 12000, 0, []toss.Cancellation{{Amount: 500}}, rule.Declined},
+		{"one that is stored already, transferred", whole, toss.StatusPartialCanceled, "COMPLETED", 12000, 0, []toss.Cancellation{{Amount: 500}}, rule.Resend},
 		{"the same amount, the bank works on it", part, toss.StatusPartialCanceled, "PENDING", 9000, amount, nil, rule.Resend},
 		{"another amount, the bank works on it", whole, toss.StatusPartialCanceled, "PENDING", 8000, amount + 1000, nil, rule.AskLater},
 		{"another amount, the bank works on it, and the stay is kept", part, toss.StatusPartialCanceled, "PENDING", 8000, amount + 1000, nil, rule.Declined},
