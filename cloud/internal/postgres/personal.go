@@ -33,7 +33,8 @@ var PersonalTables = []PersonalTable{
 	}},
 	{Name: "refund", Reservation: "x.reservation_id", Finished: `state in ('COMPLETED', 'REFUSED')`, Columns: []PersonalColumn{
 		{Name: "reason", Erased: "''"}, {Name: "error_message", Erased: "null"}, {Name: "account", Erased: "null", Sealed: true}, {Name: "extension_account", Erased: "null", Sealed: true},
-		{Name: "account_summary", Erased: "null"}, {Name: "settled_outside", Erased: "null"},
+		{Name: "account_summary", Erased: "null"},
+		{Name: "settled_outside", Erased: "case when settled_outside is not null then '{}'::jsonb end"}, // that it was by hand remains known
 		{Name: "outside_request", Erased: "null"},
 	}},
 	{Name: "refund_request", Reservation: "x.reservation_id", Columns: []PersonalColumn{{Name: "body_hash", Erased: "''", Sealed: true}}},

@@ -266,3 +266,29 @@ func TestDashboardReturnsAfterAnAdministrator(t *testing.T) {
 		}
 	}
 }
+
+// TestErasureAfterARefundByHand: an administrator has returned a part by hand, and the guest is erased. That it was by hand remains known, without the
+// evidence: otherwise the proof of the day reports the rest, and the list of refunds shows one of the provider.
+func TestErasureAfterARefundByHand(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, _, id := s.paid(t, sandbox.MethodCard)
+	if _, err := s.Replica(t).SettleOutside(s.ctx, outside(id, 3000)); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := postgres.Erase(s.ctx, s.DB.Pool, booking.NormalizePhone(s.mobile(t, id)), []byte("empty"), s.Clock.Now()); err != nil || n != 1 {
+		t.Fatalf("erased %d reservations, want 1 (%v)", n, err)
+	}
+	if n := s.count(t, `select count(*) from refund where reservation_id = $1 and settled_outside = '{}'`, id); n != 1 {
+		t.Errorf("%d refunds by hand without evidence, want 1", n)
+	}
+	results, err := postgres.Prove(s.ctx, s.DB.Pool, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		for _, f := range r.Findings {
+			t.Errorf("proof %s: %s: %s", r.ID, f.Subject, f.Detail)
+		}
+	}
+}
