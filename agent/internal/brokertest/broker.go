@@ -245,6 +245,13 @@ func (b *Broker) SetLegacy(disconnect bool) {
 	b.guard.legacy, b.guard.disconnect = true, disconnect
 }
 
+// EndLegacy makes the broker one of this release again.
+func (b *Broker) EndLegacy() {
+	b.guard.mu.Lock()
+	defer b.guard.mu.Unlock()
+	b.guard.legacy = false
+}
+
 // Connections counts the successful connections so far.
 func (b *Broker) Connections() int {
 	b.guard.mu.Lock()

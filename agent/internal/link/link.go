@@ -72,6 +72,9 @@ var errEnded = errors.New("the broker ended the connection")
 
 var errStopped = errors.New("the agent is stopping")
 
+// errTryAgain is returned when a connection that uses the topics of the branch is to be replaced by one that tries those of the credential.
+var errTryAgain = errors.New("the topics of the credential are tried again")
+
 // errReturned is returned when the agent has connected to a broker that it prefers.
 var errReturned = errors.New("connected to a preferred broker")
 
@@ -96,6 +99,8 @@ type Config struct {
 	Accepted func(Secret)
 
 	ReturnInterval time.Duration // between attempts to return to a preferred broker; 0: half a minute
+
+	LegacyTime time.Duration // until the topics of the credential are tried again that a broker has rejected; 0: ten minutes
 
 	Receive func(Message) // receives messages from the cloud; must not block
 	Logger  *slog.Logger
@@ -133,6 +138,9 @@ func New(config Config) *Link {
 	l.brokers.set(config.Brokers, config.Last)
 	if config.ReturnInterval == 0 {
 		l.config.ReturnInterval = returnInterval
+	}
+	if config.LegacyTime == 0 {
+		l.config.LegacyTime = legacyTime
 	}
 	l.broker.Log, l.broker.Name = config.Logger, "connection to the broker"
 	l.rejected.Log, l.rejected.Name = config.Logger, "publishing a message"
@@ -215,6 +223,9 @@ func (l *Link) Run(ctx context.Context, info AgentInfo) error {
 		}
 		if established != nil {
 			l.config.Logger.Info("connected to a preferred broker", "broker", established.broker.Redacted())
+			continue
+		}
+		if errors.Is(err, errTryAgain) {
 			continue
 		}
 		l.broker.Set(err)
@@ -335,6 +346,15 @@ func (l *Link) use(ctx context.Context, s *session) (better *session, err error)
 		}
 	})
 	g.Go(func() error { return l.keepPresent(gctx, s) })
+	if s.publisher.Username == "" && protocol.ValidUsername(l.config.Username) {
+		again := time.Until(l.legacyUntil)
+		g.Go(func() error {
+			if sleep(gctx, again) != nil {
+				return nil //nolint:nilerr // the connection has ended
+			}
+			return errTryAgain
+		})
+	}
 	for range senders {
 		g.Go(func() error { return l.drainOutbox(gctx, s) })
 	}
@@ -456,7 +476,8 @@ func (l *Link) connectPacket(way way, connection uint32) *paho.Connect {
 	return connect
 }
 
-// legacyTime is how long the link uses only the topics of the branch after the broker rejected those of the credential.
+// legacyTime is how long the link uses only the topics of the branch after the broker rejected those of the credential: without these, the
+// agent receives neither the time nor passes, keys and settings.
 const legacyTime = 10 * time.Minute
 
 // subscribe subscribes to the topics of the credential, which no other agent of the branch can use, and to those of the branch.
@@ -471,10 +492,13 @@ func (l *Link) subscribe(ctx context.Context, s *session) error {
 		case err == nil || suback != nil && onlyNewKinds(request, suback):
 			s.publisher, l.ended = own, 0
 		case suback != nil:
-			l.legacyUntil = time.Now().Add(legacyTime)
+			l.legacyUntil = time.Now().Add(l.config.LegacyTime)
 		default:
+			if len(s.ended) == 0 { // a broker or a network that is too busy
+				return fmt.Errorf("subscribe: %w", err)
+			}
 			if l.ended++; l.ended == subscribeAttempts {
-				l.ended, l.legacyUntil = 0, time.Now().Add(legacyTime)
+				l.ended, l.legacyUntil = 0, time.Now().Add(l.config.LegacyTime)
 			}
 			return fmt.Errorf("subscribe: %w", err)
 		}

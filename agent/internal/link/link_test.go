@@ -326,6 +326,76 @@ func TestFailedSubscriptionEndsTheConnection(t *testing.T) {
 	l.wantBothWays(t, b)
 }
 
+// silent is a connection that delivers only the CONNACK, as one of a broker or a network that is too busy.
+type silent struct {
+	net.Conn
+	reads  int
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (c *silent) Read(b []byte) (int, error) {
+	if c.reads++; c.reads > 1 {
+		<-c.closed
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Read(b)
+}
+
+func (c *silent) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// TestSlowSubscriptionIsNoRejection loses the answers to the first subscriptions. The topics of the credential, over which the agent receives
+// the time, passes, keys and settings, are used as soon as a broker answers.
+func TestSlowSubscriptionIsNoRejection(t *testing.T) {
+	t.Parallel()
+	b := brokertest.Start(t, "127.0.0.1:0")
+	dials := 0
+	connect(t, "mqtt://"+b.Addr, func(config *link.Config) {
+		config.Dial = func(ctx context.Context, u *url.URL) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", u.Host)
+			if dials++; err == nil && dials <= 3 {
+				conn = &silent{Conn: conn, closed: make(chan struct{})}
+			}
+			return conn, err
+		}
+	})
+	wantOwnTopic(t, b)
+}
+
+// TestTopicsOfTheCredentialAreTriedAgain connects to a broker of an earlier release, which is then replaced by one of this release without
+// ending the connection, as a proxy may do.
+func TestTopicsOfTheCredentialAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	b := brokertest.Start(t, "127.0.0.1:0")
+	b.SetLegacy(false)
+	connect(t, "mqtt://"+b.Addr, func(config *link.Config) { config.LegacyTime = 100 * time.Millisecond })
+	if r := b.Next(protocol.KindStatus); r.Topic != protocol.Topic("gangnam", protocol.KindStatus) {
+		t.Errorf("got a status on %s, want the topic of the branch", r.Topic)
+	}
+	b.EndLegacy()
+	wantOwnTopic(t, b)
+}
+
+// wantOwnTopic waits for a status on the topic of the credential.
+func wantOwnTopic(t *testing.T, b *brokertest.Broker) {
+	t.Helper()
+	own := protocol.Agent{Branch: "gangnam", Username: protocol.AgentID("gangnam")}.Topic(protocol.KindStatus)
+	limit := time.After(time.Minute)
+	for {
+		select {
+		case r := <-b.Messages():
+			if r.Topic == own {
+				return
+			}
+		case <-limit:
+			t.Fatal("no status on the topic of the credential within a minute")
+		}
+	}
+}
+
 func TestWrongPassword(t *testing.T) {
 	t.Parallel()
 	b := brokertest.Start(t, "127.0.0.1:0")
