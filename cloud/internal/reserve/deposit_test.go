@@ -14,6 +14,7 @@ import (
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/toss"
@@ -558,4 +559,27 @@ func (s *shop) lateDeposit(t *testing.T) (order string, id int64) {
 	s.deposit(t, order)
 	s.awaitRefund(t, id, "FAILED")
 	return order, id
+}
+
+// TestCallbackAfterErasure: the provider repeats a callback about an account that was closed, after its guest was erased. The name and the receipt that
+// it reports are not stored again: no later erasure would find them.
+func TestCallbackAfterErasure(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, w := s.bought(t, sandbox.MethodVirtualAccount)
+	id := s.wantState(t, order.OrderID, "WAITING_FOR_DEPOSIT")
+	if err := b.Login(s.ctx, w.Mobile); err != nil {
+		t.Fatal(err)
+	}
+	s.answer(t, b, "/payment/cancel", map[string]any{"id": id, "cancelReason": "변심"}, 200, "")
+	s.await(t, order.OrderID, "CANCELED")
+	if n, _, err := postgres.Erase(s.ctx, s.DB.Pool, w.Mobile, []byte("empty"), s.Clock.Now()); err != nil || n != 1 {
+		t.Fatalf("erased %d reservations, want 1 (%v)", n, err)
+	}
+	before := s.count(t, `select answers from payment where reservation_id = $1`, id)
+	s.callback(t, order.OrderID, "CANCELED", s.Clock.Now(), "repeated")
+	s.eventually(t, "the callback is applied", func() bool { return s.count(t, `select answers from payment where reservation_id = $1`, id) > before })
+	if n := s.count(t, `select count(*) from payment where reservation_id = $1 and coalesce(account_holder, receipt_url) is not null`, id); n != 0 {
+		t.Error("the payment names the guest again")
+	}
 }
