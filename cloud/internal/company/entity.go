@@ -22,6 +22,7 @@ var (
 	ErrNoEntity    = errors.New("company: no such legal entity")
 	ErrKeyRejected = errors.New("company: the payment provider rejects a secret key")
 	ErrKeyInUse    = errors.New("company: a secret key belongs to another legal entity")
+	ErrOtherKeys   = errors.New("company: the merchant of a secret key does not have the payments of the legal entity")
 	ErrEntityUsed  = errors.New("company: a branch sells for the legal entity")
 	ErrEntityOpen  = errors.New("company: a payment or refund of the legal entity is open")
 	ErrRetired     = errors.New("company: the legal entity is retired")
@@ -61,6 +62,8 @@ type Entities struct {
 	First   Merchant // the keys of the settings
 	// Rejected reports whether the payment provider rejects a secret key.
 	Rejected func(ctx context.Context, secret string) bool
+	// Lacks reports whether the merchant of a secret key has no payment with a payment key.
+	Lacks func(ctx context.Context, secret, paymentKey string) bool
 }
 
 // Secret returns the secret key of a key set, for [toss.Config].
@@ -164,14 +167,24 @@ func (c *EntityChange) check() error {
 
 // Put adds an entity, or changes the one with its code. A new entity needs both secret keys.
 //
-// Errors: *booking.InvalidError, ErrKeyInUse, ErrKeyRejected.
+// Errors: *booking.InvalidError, ErrKeyInUse, ErrKeyRejected, ErrOtherKeys.
 func (s *Entities) Put(ctx context.Context, c EntityChange, by string) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	for _, secret := range []string{c.WidgetSecretKey, c.APISecretKey} {
-		if secret != "" && s.Rejected(ctx, secret) {
+	for keys, secret := range map[toss.KeySet]string{toss.Widget.Of(c.Code): c.WidgetSecretKey, toss.API.Of(c.Code): c.APISecretKey} {
+		if secret == "" {
+			continue
+		}
+		if s.Rejected(ctx, secret) {
 			return ErrKeyRejected
+		}
+		paid, err := postgres.LatestPayment(ctx, s.DB.Pool, string(keys))
+		if err != nil {
+			return err
+		}
+		if paid != "" && s.Lacks(ctx, secret, paid) {
+			return ErrOtherKeys
 		}
 	}
 	facts, err := json.Marshal(c.Facts)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/moneytest"
+	"github.com/yeolda/yeolda/cloud/internal/sandbox"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
@@ -132,4 +134,29 @@ func TestEntities(t *testing.T) {
 	if err := s.DB.Pool.QueryRow(t.Context(), `select count(*) from audit where action like 'entity.%' and detail::text not like $1`, "%\\_sk\\_%").Scan(&audited); err != nil || audited != 7 {
 		t.Errorf("%d entries of the audit log, %v", audited, err)
 	}
+}
+
+// TestEntityKeysOfAnotherContract: the keys of an entity with a payment are replaced by those of another contract, which does not have that payment. They are
+// rejected: no refund and no look-up of its payments would work any more. Those of the contract are taken.
+func TestEntityKeysOfAnotherContract(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	hq := s.Admin(t, "hq", "hq-demo")
+	put := func(merchant string) servicetest.Answer {
+		return hq.Put("/v2/admin/entities/seoul", map[string]any{
+			"company": map[string]string{"name": "주식회사 서울", "businessNumber": "123-45-67890"}, "clientKey": "test_gck_yeolda_demo_" + merchant,
+			"widgetSecretKey": "test_gsk_yeolda_demo_" + merchant, "apiSecretKey": "test_sk_yeolda_demo_" + merchant,
+		})
+	}
+	put("2").OK(t)
+	put("3").OK(t) // before the first payment
+	hq.Put("/v2/admin/branches/gangnam/entity", map[string]any{"entity": "seoul"}).OK(t)
+	s.Sandbox.UseClientKey("test_gck_yeolda_demo_3")
+	start := s.Clock.Now().Truncate(10 * time.Minute).Add(3 * time.Hour)
+	wish := moneytest.Wish{Room: 1, Start: start, Method: sandbox.MethodCard, Mobile: "01012345678"}
+	if _, err := moneytest.NewBuyer(s.URL, s.Sandbox).Buy(t.Context(), wish); err != nil {
+		t.Fatal(err)
+	}
+	put("4").Fails(t, http.StatusConflict, "SettingConflictException", "이 사업자의 결제를 찾을 수 없는 키입니다. 다른 계약의 키는 새 사업자로 추가해 주세요.")
+	put("3").OK(t)
 }

@@ -124,6 +124,7 @@ var table = []row{
 	{company.ErrEntityUsed, 409, typeConflict, "이 사업자로 판매하는 지점이 있습니다. 먼저 지점의 판매 사업자를 바꿔 주세요."},
 	{company.ErrEntityOpen, 409, typeConflict, "이 사업자의 결제나 환불, 확인할 차이가 남아 있습니다. 먼저 끝내 주세요."},
 	{booking.ErrSellerChanged, 409, typeHoldChanged, "예약 정보가 변경되었습니다. 다시 확인해 주세요."},
+	{company.ErrOtherKeys, 409, typeConflict, "이 사업자의 결제를 찾을 수 없는 키입니다. 다른 계약의 키는 새 사업자로 추가해 주세요."},
 	{company.ErrKeyInUse, 409, typeAlreadyExist, "이미 다른 사업자가 사용하는 결제 키입니다."},
 	{events.ErrNoWebhook, 404, typeNotFound, "해당 웹훅을 찾을 수 없습니다."},
 	{events.ErrAddress, 400, typeIllegal, "웹훅 주소(url)는 공개된 https 주소여야 합니다."},

@@ -62,6 +62,17 @@ func PaymentsOf(ctx context.Context, q Querier, ids []booking.ReservationID) (ma
 	return byID, err
 }
 
+// LatestPayment returns the payment key of the latest payment that was captured with a key set; empty: there is none.
+func LatestPayment(ctx context.Context, q Querier, keySet string) (paymentKey string, err error) {
+	err = q.QueryRow(ctx, `
+		select payment_key from payment where key_set = $1 and approved_at is not null and payment_key is not null order by attempted_at desc limit 1`, keySet).
+		Scan(&paymentKey)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	return paymentKey, err
+}
+
 // StartAttempt records, before the provider is called, that a payment is being confirmed or an account issued. A payment key
 // that belongs to another reservation is a unique violation. Responses to earlier attempts are void.
 func StartAttempt(ctx context.Context, tx pgx.Tx, p money.Payment, nextCheck time.Time) error {

@@ -51,7 +51,7 @@ func newPayments(set config.Settings, db *postgres.DB, keys *seal.Keyring, log *
 	if err != nil {
 		return nil, nil, err
 	}
-	entities.Rejected = client.Rejects
+	entities.Rejected, entities.Lacks = client.Rejects, client.Lacks
 	return client, entities, nil
 }
 

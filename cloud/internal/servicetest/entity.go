@@ -16,7 +16,7 @@ func (s *Stack) entities(keys *seal.Keyring) *company.Entities {
 		First: company.Merchant{
 			ClientKey: s.Settings.Toss.ClientKey, WidgetSecretKey: s.Settings.Toss.WidgetSecretKey.Reveal(), APISecretKey: s.Settings.Toss.APISecretKey.Reveal(),
 		},
-		Rejected: func(context.Context, string) bool { return false },
+		Rejected: func(context.Context, string) bool { return false }, Lacks: func(context.Context, string, string) bool { return false },
 	}
 }
 

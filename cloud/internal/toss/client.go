@@ -166,6 +166,14 @@ func (c *Client) Rejects(ctx context.Context, secret string) bool {
 	}, func([]byte) error { return nil }))
 }
 
+// Lacks reports whether the merchant of a secret key has no payment with a payment key.
+// Without an answer it returns false.
+func (c *Client) Lacks(ctx context.Context, secret, paymentKey string) bool {
+	return ClassOf(c.do(ctx, call{
+		op: read, secret: secret, method: http.MethodGet, path: "/v1/payments/" + paymentKey,
+	}, func([]byte) error { return nil })) == NotFound
+}
+
 func newHTTPClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DialContext = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext

@@ -60,6 +60,8 @@ export const errors: Record<string, string> = {
     "A branch sells for this entity. Give the branch another selling entity first.",
   "이 사업자의 결제나 환불, 확인할 차이가 남아 있습니다. 먼저 끝내 주세요.":
     "A payment, a refund or a difference of this entity is open. Finish it first.",
+  "이 사업자의 결제를 찾을 수 없는 키입니다. 다른 계약의 키는 새 사업자로 추가해 주세요.":
+    "This key does not find the payments of the selling entity. Add a new entity for the keys of another contract.",
   "이미 다른 사업자가 사용하는 결제 키입니다.": "Another selling entity uses this payment key.",
   "해당 웹훅을 찾을 수 없습니다.": "This webhook does not exist.",
   "웹훅 주소(url)는 공개된 https 주소여야 합니다.": "The address of a webhook must be a public https address.",
