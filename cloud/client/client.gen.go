@@ -881,7 +881,10 @@ type Confirmed struct {
 	Email  *string    `json:"email"`
 
 	// EndDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
-	EndDateTime   Mark   `json:"endDateTime"`
+	EndDateTime Mark `json:"endDateTime"`
+
+	// Extension Addition, only of an extension: the key of the stay stays valid, and none is sent.
+	Extension     *bool  `json:"extension,omitempty"`
 	MobileNum     string `json:"mobileNum"`
 	PaymentMethod string `json:"paymentMethod"`
 
@@ -2226,8 +2229,11 @@ type Receipt struct {
 	Email       *string `json:"email"`
 
 	// EndDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
-	EndDateTime Mark    `json:"endDateTime"`
-	KeyLink     *string `json:"keyLink"`
+	EndDateTime Mark `json:"endDateTime"`
+
+	// Extension Only of an extension: the key of the stay stays valid, and none is sent.
+	Extension *bool   `json:"extension,omitempty"`
+	KeyLink   *string `json:"keyLink"`
 
 	// KeyMailed Whether that message was sent to the e-mail address, as after the phone number did not take it.
 	KeyMailed bool `json:"keyMailed"`

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "f7b39a9a5fc854eb35bbfe8689a0d25f998377037cf343d93bd9e3341ffa2ed3"
+const Contract = "b80db3d0112b67f0a2c6fd20d2b5581d39dfd2ad3de6fa8c012c9b66c10b7969"

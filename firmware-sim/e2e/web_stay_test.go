@@ -173,3 +173,28 @@ func TestWebRoomInsteadOfExtension(t *testing.T) {
 		t.Errorf("the receipt names %q, want room 3 at 10:00", got)
 	}
 }
+
+// TestWebExtensionPaidInAnotherTab: the app of a card returns to another tab, or to another browser. Neither announces a key, and the first tab
+// returns to the key page.
+func TestWebExtensionPaidInAnotherTab(t *testing.T) {
+	t.Parallel()
+	chromium.Need(t)
+	s := startStack(t, company)
+	b, address := extending(t, s, 2, "01044447778")
+	order := value[string](b.page, `JSON.parse(sessionStorage.getItem("purchase")).orderId`)
+	amount := value[int](b.page, `fetch("/api/v2/hold").then(r => r.json()).then(r => r.data.amount)`)
+	var payment struct{ PaymentKey string }
+	postJSON(t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": order, "amount": amount, "method": "카드"}, &payment)
+	confirm := fmt.Sprintf("/book/confirm?paymentKey=%s&amount=%d&orderId=%s", payment.PaymentKey, amount, order)
+	for name, p := range map[string]*page{"tab": b.tab("").page, "browser": b.another(t)} {
+		p.expect("401 (Unauthorized)")
+		p.open(confirm)
+		p.see("예약이 확정됐어요", "지금 쓰는 열쇠를 연장한 시간까지 그대로 쓸 수 있어요")
+		if p.sees("열쇠 링크") {
+			t.Errorf("another %s announces a key link", name)
+		}
+	}
+	value[bool](b.page, `document.dispatchEvent(new Event("visibilitychange"))`)
+	b.at(address)
+	b.see("지금 열 수 있어요")
+}

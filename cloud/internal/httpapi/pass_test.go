@@ -259,6 +259,33 @@ func extend(t *testing.T, s *servicetest.Stack, guest *servicetest.Client, key s
 	guest.Post("/payment/confirm", map[string]any{"paymentKey": paymentKey, "orderId": held.OrderID, "amount": held.Amount}).OK(t)
 }
 
+// TestExtensionIsMarked: a page that knows a payment only by its answer must not announce a key for an extension.
+func TestExtensionIsMarked(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t)
+	cast := newCast(t, s)
+	_, key := cast.running(t)
+	guest, buyer := s.Client(t), s.Client(t)
+	extend(t, s, guest, key, cast.start.Add(2*time.Hour))
+	buyer.Post("/payment/confirm", order(t, s, buyer, 3, slot(s, 6*time.Hour), time.Hour, 22000, "카드")).OK(t)
+	for _, c := range []struct {
+		browser   *servicetest.Client
+		extension bool
+	}{{guest, true}, {buyer, false}} {
+		var receipt, repeated struct {
+			Extension bool
+			OrderID   string
+			Amount    int
+		}
+		c.browser.Get("/v2/receipt").OK(t).Into(t, &receipt)
+		paymentKey := only(t, s, `select payment_key from payment p join reservation r on r.id = p.reservation_id where r.order_id = $1`, receipt.OrderID)
+		c.browser.Post("/payment/confirm", map[string]any{"paymentKey": paymentKey, "orderId": receipt.OrderID, "amount": receipt.Amount}).OK(t).Into(t, &repeated)
+		if receipt.Extension != c.extension || repeated.Extension != c.extension {
+			t.Errorf("extension: the receipt says %v, the confirmation %v, want %v", receipt.Extension, repeated.Extension, c.extension)
+		}
+	}
+}
+
 // TestCodeWithoutAPress asks for codes with a key.
 func TestCodeWithoutAPress(t *testing.T) {
 	t.Parallel()

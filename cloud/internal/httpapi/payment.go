@@ -193,6 +193,7 @@ type confirmed struct {
 	Amount             *int    `json:"virtualaccountAmount"`
 	CustomerName       *string `json:"virtualaccountCustomerName"`
 	DueDate            *string `json:"virtualaccountDueDate"`
+	Extension          bool    `json:"extension,omitempty"` // an addition, so only where it says something: no key is sent
 }
 
 func wireConfirmed(receipt reserve.Receipt) confirmed {

@@ -150,9 +150,10 @@ func (a *API) exchangeStay(w http.ResponseWriter, r *http.Request) error {
 	}{false, result.Amount})
 }
 
-// ofExtension hides the contact of the guest, who may not be the client that extends the stay.
+// ofExtension marks the answer as that of an extension and hides the contact of the guest, who may not be the client that extends the stay.
 func (c *confirmed) ofExtension(r booking.Reservation) {
 	if r.Extends != 0 {
+		c.Extension = true
 		c.hideContact()
 	}
 }

@@ -57,15 +57,10 @@ export function confirmPage(): Child {
       }
       // Outside the try: an error here does not concern the payment, which must not appear as pending.
       if (answer) {
-        const deposit = Boolean(answer.virtualaccountAccountNumber);
-        noteConfirmed(answer, deposit ? back : undefined);
+        noteConfirmed(answer, back);
         if (!alive) return;
         finish();
         endExchange();
-        if (back && !deposit) {
-          location.replace(`${back}?fresh=1`); // the key page is another document; a stored one has the old end
-          return;
-        }
         noteRecent();
         go("/book/receipt", { replace: true });
         return;

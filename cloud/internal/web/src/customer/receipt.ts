@@ -15,6 +15,7 @@ import { notExtended } from "./contact";
 import { checkAll, keyRecipient } from "./field";
 import { check, clock, cross, question, sign } from "./icons";
 import { mobileField } from "./person";
+import { finish, purchase } from "./purchase";
 import { forgetRecent } from "./recent";
 import { actions, alert, button, explain, facts, fetched, heading, link, loading, note, notice } from "./screen";
 import { seller } from "./seller";
@@ -94,11 +95,11 @@ async function load(): Promise<Found | null> {
 }
 
 const confirmedKey = "confirmed";
-const extendedKey = "extended"; // the key page of the stay that a deposit will extend
+const extendedKey = "extended"; // the key page of the stay that the purchase extends
 
 /**
  * Stores the answer of the confirmation, for a payment app that returns to another browser than the one that paid.
- * keyPage is the page of the stay that a deposit will extend.
+ * keyPage is the page of the stay that the purchase extends.
  */
 export function noteConfirmed(answer: Confirmed, keyPage?: string): void {
   tabStore.set(confirmedKey, JSON.stringify(answer));
@@ -106,11 +107,12 @@ export function noteConfirmed(answer: Confirmed, keyPage?: string): void {
   else tabStore.remove(extendedKey);
 }
 
-/** Returns to the key page after the deposit for an extension: the guest has the key already. */
+/** Returns to the key page after the payment of an extension: the guest has the key already. Another tab may have confirmed it. */
 function extended(): Child {
-  const keyPage = tabStore.get(extendedKey);
+  const keyPage = tabStore.get(extendedKey) ?? purchase()?.back;
   if (!keyPage) return null;
   tabStore.remove(extendedKey);
+  finish();
   location.replace(`${keyPage}?fresh=1`); // a stored page has the old end
   return loading();
 }
@@ -200,39 +202,36 @@ function done(shown: Readable<Found>, refresh: () => Promise<unknown>): Child {
     cover(r.photo ?? undefined, true),
     facts(whatWasBought(shown.peek())),
     canCancel(parseMinute(r.startDateTime), branch) ? note(refundText(r), "good") : note(t("refundOver")),
-    h("p", { class: "dim" }, t("unlockNote")),
+    r.extension ? null : h("p", { class: "dim" }, t("unlockNote")),
     arrival(branch.branch),
-    match(() => shown().receipt.keyLink, keyLinks),
     r.receiptUrl
       ? h("p", null, h("a", { href: r.receiptUrl, rel: "noreferrer", target: "_blank" }, t("receipt")))
       : null,
-    match(
-      () => shown().receipt.keyLink,
-      (url) => (url ? actions(link(t("openKey"), new URL(url).pathname, "primary")) : null),
-    ),
+    match(() => shown().receipt.keyLink, keyLinks),
   ];
 }
 
 function deliveryText(r: Receipt): string {
+  if (r.extension) return t("extensionKey"); // the guest has the key already
   const texts = { sent: "doneSent", failed: "doneFailed" } as const;
   const how = r.keyMessage === "sent" || r.keyMessage === "failed" ? texts[r.keyMessage] : "doneText";
   const text = t(how, { to: masked((r.keyMailed && r.email) || keyRecipient(r.mobileNum, r.email)) });
   return r.keyLink ? text + t("doneHere") : text;
 }
 
-const keyLinks = (url: string | null): Child =>
-  url
-    ? h(
-        "div",
-        { class: "pair" },
-        h(
-          "a",
-          { class: "button soft", href: `${new URL(url).pathname}/reservation.ics`, download: "yeolda.ics" },
-          t("calendar"),
-        ),
-        copyButton(t("copyKey"), url),
-      )
-    : null;
+function keyLinks(url: string | null): Child {
+  if (!url) return null;
+  const keyPage = new URL(url).pathname;
+  return [
+    h(
+      "div",
+      { class: "pair" },
+      h("a", { class: "button soft", href: `${keyPage}/reservation.ics`, download: "yeolda.ics" }, t("calendar")),
+      copyButton(t("copyKey"), url),
+    ),
+    actions(link(t("openKey"), keyPage, "primary")),
+  ];
+}
 
 const correctionKey = "correction"; // the number while it is typed, so that a reload or another language does not lose it
 
@@ -312,7 +311,7 @@ function waiting(found: Readable<Found>): Child {
   const keyPage = tabStore.get(extendedKey);
   return [
     sign(clock(), "wait"),
-    heading(t("waitTitle"), found.peek().follows ? t("waitText") : t("waitElsewhere")),
+    heading(t("waitTitle"), t(found.peek().follows ? "waitText" : r.extension ? "extensionKey" : "waitElsewhere")),
     h(
       "p",
       { class: "hold-chip" },
