@@ -61,6 +61,28 @@ func TestWebExchange(t *testing.T) {
 		}
 	})
 
+	t.Run("paid in another tab", func(t *testing.T) {
+		p, _, old := bought(t, 6, 13000, "01055550014", "카드", at.Add(24*time.Hour))
+		choose(p, 5, at.Add(24*time.Hour))
+		p.on(phone).press("바꾸고 결제하기")
+		p.introduce("01055550014")
+		p.at("/book/pay")
+		order := value[string](p, `JSON.parse(sessionStorage.getItem("purchase")).orderId`)
+		var payment struct{ PaymentKey string }
+		postJSON(t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": order, "amount": 15000, "method": "카드"}, &payment)
+		app := (&buyer{page: p, s: s}).tab("")
+		app.open(fmt.Sprintf("/book/confirm?paymentKey=%s&amount=15000&orderId=%s", payment.PaymentKey, order))
+		app.at("/book/receipt")
+		refunded(t, old, 13000)
+		value[bool](p, `document.dispatchEvent(new Event("visibilitychange"))`)
+		p.at("/book/receipt")
+		p.open("/b/gangnam")
+		p.see("언제 갈까요?")
+		if p.sees("바꿀 예약:") {
+			t.Error("the first tab still exchanges the stay, which is refunded")
+		}
+	})
+
 	t.Run("with an ended session", func(t *testing.T) {
 		p, _, _ := bought(t, 4, 20000, "01055550013", "카드", at)
 		choose(p, 4, at.Add(2*time.Hour))

@@ -10,6 +10,7 @@ import { type Resource, resource } from "../core/resource";
 import { go, staying } from "../core/router";
 import { batch, computed, effect, signal } from "../core/signal";
 import { receiptChoice } from "./cash-receipt";
+import { endExchange } from "./exchange";
 import { checkAll, isAbroad, tick } from "./field";
 import { clock, question, sign } from "./icons";
 import { emailField, mobileField, nameField } from "./person";
@@ -64,7 +65,9 @@ export const holding = (): Resource<Held | null> =>
 async function afterHold(): Promise<void> {
   const still = staying();
   const receipt = await getReceipt().catch(() => null);
-  if (still() && receipt && receipt.status !== "CANCELED") go("/book/receipt", { replace: true });
+  if (!still() || !receipt || receipt.status === "CANCELED") return;
+  endExchange(); // paid in another tab
+  go("/book/receipt", { replace: true });
 }
 
 export function contactPage(): Child {
