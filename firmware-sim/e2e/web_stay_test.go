@@ -197,4 +197,11 @@ func TestWebExtensionPaidInAnotherTab(t *testing.T) {
 	value[bool](b.page, `document.dispatchEvent(new Event("visibilitychange"))`)
 	b.at(address)
 	b.see("지금 열 수 있어요")
+
+	b.open("/login")
+	b.logIn(s, b.mobile)
+	b.see("열쇠 열기", "예약 취소") // of the stay, and of its extension
+	if b.sees("시간·룸 바꾸기") {
+		t.Error("the extension, which cannot be exchanged, is offered for it")
+	}
 }

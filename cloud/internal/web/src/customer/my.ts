@@ -151,7 +151,7 @@ function card(m: Mine): Child {
     r.cashReceipt ? h("p", { class: "dim" }, `${t("cashReceipt")}: `, receiptStatus(r.cashReceipt)) : null,
     r.status === "WAITING_FOR_DEPOSIT" ? deposit(m) : null,
     isOver(m) ? null : h("div", { class: "pair" }, m.key ? link(t("openKey"), m.key, "primary") : null, cancelLink(m)),
-    r.status === "DONE" && cancelable(m) ? button(t("exchange"), () => void beginExchange(m), { kind: "plain" }) : null,
+    m.key && cancelable(m) ? button(t("exchange"), () => void beginExchange(m), { kind: "plain" }) : null,
   );
 }
 
