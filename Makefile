@@ -128,7 +128,7 @@ proof: ## the report anyone can re-run: bench, mutation (PARTS), simulations, ra
 torture: ## crash the payment side at each of its points RUNS (default 20) times and print the table
 	@mkdir -p $(BIN)
 	@go test -c -o $(BIN)/torture ./cloud/internal/torture
-	@$(BIN)/torture -torture $(or $(RUNS),20) -haste $(or $(HASTE),1) -test.parallel 12 -test.timeout 6h
+	@$(BIN)/torture -torture $(or $(RUNS),20) -haste $(or $(HASTE),1) -test.parallel 10 -test.timeout 6h
 
 fuzz: ## run every fuzz target for FUZZTIME (default 20s) each
 	@deploy/fuzz.sh $(or $(FUZZTIME),20s)

@@ -66,6 +66,11 @@ type DB struct {
 // Open connects to the database at url, a connection string of pgx. It fails if the database does not answer, and with
 // [ErrPooler] if a pooler does not keep sessions. It does not migrate; see [Migrate]. Times are returned in UTC.
 func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
+	return open(ctx, url, 0, logger)
+}
+
+// open is Open, and keeps so many connections for doors open while they are idle.
+func open(ctx context.Context, url string, keptDoors int32, logger *slog.Logger) (*DB, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err) // pgx omits the password
@@ -103,7 +108,7 @@ func Open(ctx context.Context, url string, logger *slog.Logger) (*DB, error) {
 	if db.Pool, err = openPool(ctx, config); err != nil {
 		return nil, err
 	}
-	if db.Doors, err = openPool(ctx, forDoors(config)); err != nil {
+	if db.Doors, err = openPool(ctx, forDoors(config, keptDoors)); err != nil {
 		db.Pool.Close()
 		return nil, err
 	}
@@ -135,9 +140,9 @@ func openPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error
 // forDoors returns the configuration of the connections for doors. Their plans are made once, possibly while the tables
 // are empty, and must find each row by its key. BenchmarkDoor: with these settings an unlock's three statements take
 // 1.2 ms (median) on tables that grew since the plan was made, without them 12 ms; without the generic plans 2.2 ms.
-func forDoors(config *pgxpool.Config) *pgxpool.Config {
+func forDoors(config *pgxpool.Config, kept int32) *pgxpool.Config {
 	config = config.Copy()
-	config.MaxConns = doorConns
+	config.MaxConns, config.MinConns = doorConns, kept
 	for name, value := range map[string]string{
 		"application_name": "yeolda doors",
 		"lock_timeout":     "200ms", // a statement that waits delays its whole batch

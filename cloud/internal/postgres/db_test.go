@@ -84,6 +84,40 @@ func TestSessionSettings(t *testing.T) {
 	}
 }
 
+// TestDoorsNeedNoFurtherConnections: once the service runs, doors open although the server accepts no more connections, as when
+// other clients use all of max_connections.
+func TestDoorsNeedNoFurtherConnections(t *testing.T) {
+	t.Parallel()
+	db, err := postgres.OpenMigrated(t.Context(), "", pgtest.URL(t), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	most := db.Doors.Config().MaxConns
+	for deadline := time.Now().Add(time.Minute); db.Doors.Stat().IdleConns() < most; time.Sleep(10 * time.Millisecond) { // opened in the background
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections for doors, want %d", db.Doors.Stat().IdleConns(), most)
+		}
+	}
+	config := db.Pool.Config().ConnConfig.Copy()
+	name := pgx.Identifier{config.Database}.Sanitize()
+	config.Database = "postgres"
+	server, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close(context.WithoutCancel(t.Context()))
+	exec(t, server, "alter database "+name+" with allow_connections false")
+	for range most {
+		conn, err := db.Doors.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Release()
+		exec(t, conn, "select 1")
+	}
+}
+
 func TestTimesComeBackInUTC(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -33,16 +33,17 @@ const (
 	grantedOnSequences = "usage, select"
 )
 
-// OpenMigrated migrates the database and opens it for the service. owner is the connection string of the role that owns the
-// tables; empty: the service owns them.
+// OpenMigrated migrates the database and opens it for the service, whose connections for doors stay open: while they were closed,
+// other clients could use up max_connections. owner is the connection string of the role that owns the tables; empty: the service
+// owns them.
 func OpenMigrated(ctx context.Context, owner, service string, logger *slog.Logger) (*DB, error) {
 	if owner != "" {
 		if err := MigrateFor(ctx, owner, service, logger); err != nil {
 			return nil, err
 		}
-		return Open(ctx, service, logger)
+		return open(ctx, service, doorConns, logger)
 	}
-	db, err := Open(ctx, service, logger)
+	db, err := open(ctx, service, doorConns, logger)
 	if err != nil {
 		return nil, err
 	}
