@@ -133,6 +133,29 @@ func (r *rig) confirmedOrPending(b *moneytest.Buyer, order moneytest.Confirm) er
 	return confirmTwice(r, b, order)
 }
 
+// loseHold loses the response of PostgreSQL to a hold, whose cookie the customer does not receive. The next attempt must succeed.
+func loseHold(r *rig) error {
+	if err := r.replicas[0].start(""); err != nil {
+		return err
+	}
+	b, w := r.buyer(), r.wish(card)
+	r.database.Add(faultproxy.Rule{After: "insert into reservation (branch_id, room_id, state, source", On: "CUSTOMER"})
+	first, err := b.Post(r.ctx, "/reservation", map[string]any{
+		"branch": "gangnam", "room": w.Room, "startDateTime": moneytest.Wire(w.Start), "endDateTime": moneytest.Wire(w.Start.Add(time.Hour)),
+	})
+	if err != nil {
+		return err
+	}
+	if first.HTTP != http.StatusServiceUnavailable {
+		return fmt.Errorf("the hold was answered with %d", first.HTTP)
+	}
+	order, err := b.Order(r.ctx, w)
+	if err != nil {
+		return err
+	}
+	return confirmTwice(r, b, order)
+}
+
 // loseCommit loses the response to the COMMIT of the attempt, or of its outcome.
 func loseCommit(r *rig) error {
 	b, order, err := r.ordered("", card)

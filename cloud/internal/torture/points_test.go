@@ -53,6 +53,7 @@ var purchases = []point{
 	{name: "C29", what: "a deposit is taken back while the service is down", within: 3 * time.Minute, do: reversalWhileDown},
 	{name: "C36", what: "killed while a refund outside is recorded", within: 3 * time.Minute, do: crashInOutside},
 	{name: "C37", what: "killed at the key message again and again", within: 3 * time.Minute, slow: true, do: crashAtKeyMessage},
+	{name: "C38", what: "a hold is committed and the answer lost", within: 10 * time.Second, do: loseHold},
 }
 
 var card, account = sandbox.MethodCard, sandbox.MethodVirtualAccount
