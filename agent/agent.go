@@ -67,7 +67,7 @@ func Run(ctx context.Context, config Config, board Board) error {
 	a.link = link.New(link.Config{
 		Branch: config.Branch, Brokers: listed, Last: brokers, ClientID: config.ClientID, Username: config.Username,
 		Secrets: a.secrets.list, Accepted: func(s link.Secret) { a.write(func() { a.secretAccepted(s) }) },
-		TLS: config.TLS, Dial: config.Dial, AddressFile: config.AddressFile, Receive: a.receive, Logger: log,
+		TLS: config.TLS, HandshakeFailed: config.HandshakeFailed, Dial: config.Dial, AddressFile: config.AddressFile, Receive: a.receive, Logger: log,
 	})
 	a.doors = door.NewController(door.Config{
 		Branch: config.Branch, Keys: a.keys.keys, Event: a.event, Logger: log,

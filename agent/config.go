@@ -32,6 +32,9 @@ type Config struct {
 	TLS  *tls.Config                                             // nil: the system's root certificates
 	Dial func(ctx context.Context, u *url.URL) (net.Conn, error) // opens the TCP connection; nil: a net.Dialer
 
+	// HandshakeFailed is called with the error of each TLS handshake with a broker that fails. It must not block; it may be nil.
+	HandshakeFailed func(error)
+
 	SecretFile  string // stores secrets that replace Password and Key; empty: they cannot be replaced
 	BrokerFile  string // stores the last list of brokers of the cloud; empty: the agent takes none
 	KeyFile     string // stores the last list of grant keys; empty: it lasts until the agent ends

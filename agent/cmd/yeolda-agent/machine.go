@@ -1,21 +1,32 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// certificateTime returns the time for checking certificates. A Pi has no clock battery: after a long time without power its
-// clock may be older than the server's certificate. The present is never before the program was built, nor before any file of
-// the agent was written. A file from the future, written while the clock was wrong, must not invalidate every certificate:
-// every other minute the clock is used as it is.
-func certificateTime(f files) func() time.Time {
+// certificateClock is the time for checking certificates. A Pi has no clock battery: after a long time without power its
+// clock may be older than the server's certificate. The present is never before the program was built, before any file of
+// the agent was written, or before a trusted authority issued a certificate that the agent has seen. A file from the future, written while the
+// clock was wrong, must not invalidate every certificate: every other minute the clock is used as it is.
+type certificateClock struct {
+	start time.Time
+
+	mu    sync.Mutex
+	floor time.Time
+}
+
+func newCertificateClock(f files) *certificateClock {
 	names := []string{f.Settings, f.Credentials}
 	if f.State != "" {
 		entries, _ := filepath.Glob(filepath.Join(f.State, "*")) // the pattern is valid
@@ -27,14 +38,46 @@ func certificateTime(f files) func() time.Time {
 			floor = info.ModTime()
 		}
 	}
-	start := time.Now()
-	return func() time.Time {
-		now := time.Now()
-		if odd := int(now.Sub(start)/time.Minute)%2 == 1; odd || now.After(floor) {
-			return now
-		}
-		return floor
+	return &certificateClock{start: time.Now(), floor: floor}
+}
+
+// certificateTime returns the time of a new certificateClock.
+func certificateTime(f files) func() time.Time { return newCertificateClock(f).now }
+
+func (c *certificateClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if odd := int(now.Sub(c.start)/time.Minute)%2 == 1; odd || now.After(c.floor) {
+		return now
 	}
+	return c.floor
+}
+
+// learn takes the error of a TLS handshake. If the certificate was rejected because it begins later than the clock shows, and was
+// issued by a trusted authority, then the clock is behind: no authority issues certificates in advance. roots is nil for those of the system.
+func (c *certificateClock) learn(err error, roots *x509.CertPool) {
+	var rejected *tls.CertificateVerificationError
+	if !errors.As(err, &rejected) || len(rejected.UnverifiedCertificates) == 0 {
+		return
+	}
+	issued, intermediates := time.Time{}, x509.NewCertPool()
+	for _, certificate := range rejected.UnverifiedCertificates {
+		if certificate.NotBefore.After(issued) {
+			issued = certificate.NotBefore
+		}
+		intermediates.AddCert(certificate)
+	}
+	if !issued.After(c.now()) {
+		return
+	}
+	options := x509.VerifyOptions{Roots: roots, Intermediates: intermediates, CurrentTime: issued}
+	if _, err := rejected.UnverifiedCertificates[0].Verify(options); err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.floor = issued
 }
 
 // lockMemory keeps the program in memory, so that a dying SD card cannot delay the end of a pulse. The text of the program is

@@ -104,7 +104,7 @@ func (c *runCommand) run(ctx context.Context, log *slog.Logger) (err error) {
 		Branch: id.credentials.Branch, Username: id.credentials.Username, Password: id.credentials.Password,
 		Key: id.credentials.Key, SecretFile: c.stateFile("secrets.json"),
 		GrantKeys: id.credentials.GrantKeys, KeyFile: c.stateFile("keys.json"),
-		BrokerURL: id.broker, BrokerFile: brokerFile, TLS: id.tls, AddressFile: c.stateFile("address"), PassDir: c.stateFile("passes"), Version: release(), Logger: log,
+		BrokerURL: id.broker, BrokerFile: brokerFile, TLS: id.tls, HandshakeFailed: id.handshakeFailed, AddressFile: c.stateFile("address"), PassDir: c.stateFile("passes"), Version: release(), Logger: log,
 		Tail: tail, Doctor: c.examine,
 		Alive: alive, Update: updater.Ask, UpdateStatus: updater.Status, UpdateChanged: updateChanged, Settings: keeper,
 		Health: report, StopDelay: stopDelay,
@@ -118,6 +118,8 @@ type identity struct {
 	broker      string
 	tls         *tls.Config
 	problems    []config.Problem
+
+	handshakeFailed func(error)
 }
 
 // awaitIdentity reads the credentials. Under systemd it waits until they are valid: restarting in a loop would wear out the SD
@@ -155,11 +157,13 @@ func (c *runCommand) identity(settings config.Settings) (id identity, err error)
 	if slices.ContainsFunc(brokers, link.Exposed) {
 		id.problems = append(id.problems, config.Problem{Section: "broker", Err: errors.New("the connection is not encrypted: the network can read the agent's password")})
 	}
-	now := certificateTime(c.files)
-	if id.tls, err = config.TLS(cmp.Or(settings.CA, id.credentials.CA), now); err != nil {
+	clock := newCertificateClock(c.files)
+	if id.tls, err = config.TLS(cmp.Or(settings.CA, id.credentials.CA), clock.now); err != nil {
 		id.problems = append(id.problems, config.Problem{Section: "ca", Err: err})
-		id.tls, err = config.TLS("", now)
+		id.tls, err = config.TLS("", clock.now)
 	}
+	roots := id.tls.RootCAs
+	id.handshakeFailed = func(err error) { clock.learn(err, roots) }
 	return id, err
 }
 

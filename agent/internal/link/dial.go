@@ -88,7 +88,7 @@ func (d *dialer) dial(ctx context.Context, broker *url.URL) (net.Conn, error) {
 	}
 	if broker.Scheme == "mqtts" {
 		if conn, err = d.handshake(ctx, broker, conn); err != nil {
-			d.tcp.cache.reject()
+			d.rejected(err)
 			return nil, fmt.Errorf("TLS handshake: %w", err)
 		}
 	}
@@ -101,6 +101,14 @@ func (d *dialer) open(ctx context.Context, broker *url.URL, address string) (net
 		return d.config.Dial(ctx, broker)
 	}
 	return d.tcp.dial(ctx, address, encrypted(broker) && address == broker.Host)
+}
+
+// rejected records that what answered at the address that was dialed last is not the broker, or is not trusted.
+func (d *dialer) rejected(err error) {
+	d.tcp.cache.reject()
+	if d.config.HandshakeFailed != nil {
+		d.config.HandshakeFailed(err)
+	}
 }
 
 // Probe opens a connection to a broker up to the WebSocket upgrade and closes it. It sends no CONNECT: the broker would
@@ -148,7 +156,7 @@ func (d *dialer) webSocket(ctx context.Context, broker *url.URL) (net.Conn, erro
 	ws, response, err := dialer.DialContext(ctx, broker.String(), nil) //nolint:bodyclose // not required, by the library's documentation
 	if err != nil {
 		if connected {
-			d.tcp.cache.reject()
+			d.rejected(err)
 		}
 		if response != nil {
 			stage += ", HTTP status " + response.Status

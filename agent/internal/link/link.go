@@ -90,6 +90,9 @@ type Config struct {
 	Dial     func(ctx context.Context, u *url.URL) (net.Conn, error) // opens the TCP connection; nil: the system's network
 	Proxy    func(*http.Request) (*url.URL, error)                   // for ws and wss without Dial; nil: HTTP_PROXY, HTTPS_PROXY, NO_PROXY
 
+	// HandshakeFailed is called with the error of each TLS handshake that fails; nil: not.
+	HandshakeFailed func(error)
+
 	// AddressFile stores the last address of the broker that worked, for use while no name server answers; empty: none.
 	AddressFile string
 
