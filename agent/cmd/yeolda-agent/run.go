@@ -99,12 +99,12 @@ func (c *runCommand) run(ctx context.Context, log *slog.Logger) (err error) {
 		}
 	})
 	defer stop()
-	updater, updateChanged := c.updater(cmp.Or(settings.CA, id.credentials.CA), log)
+	updater, updateChanged := c.updater(cmp.Or(settings.CA, id.credentials.CA), id.clock.now, log)
 	return agent.Run(ctx, agent.Config{
 		Branch: id.credentials.Branch, Username: id.credentials.Username, Password: id.credentials.Password,
 		Key: id.credentials.Key, SecretFile: c.stateFile("secrets.json"),
 		GrantKeys: id.credentials.GrantKeys, KeyFile: c.stateFile("keys.json"),
-		BrokerURL: id.broker, BrokerFile: brokerFile, TLS: id.tls, HandshakeFailed: id.handshakeFailed, AddressFile: c.stateFile("address"), PassDir: c.stateFile("passes"), Version: release(), Logger: log,
+		BrokerURL: id.broker, BrokerFile: brokerFile, TLS: id.tls, HandshakeFailed: func(err error) { id.clock.learn(err, id.tls.RootCAs) }, AddressFile: c.stateFile("address"), PassDir: c.stateFile("passes"), Version: release(), Logger: log,
 		Tail: tail, Doctor: c.examine,
 		Alive: alive, Update: updater.Ask, UpdateStatus: updater.Status, UpdateChanged: updateChanged, Settings: keeper,
 		Health: report, StopDelay: stopDelay,
@@ -117,9 +117,8 @@ type identity struct {
 	credentials config.Credentials
 	broker      string
 	tls         *tls.Config
+	clock       *certificateClock // of tls
 	problems    []config.Problem
-
-	handshakeFailed func(error)
 }
 
 // awaitIdentity reads the credentials. Under systemd it waits until they are valid: restarting in a loop would wear out the SD
@@ -157,13 +156,11 @@ func (c *runCommand) identity(settings config.Settings) (id identity, err error)
 	if slices.ContainsFunc(brokers, link.Exposed) {
 		id.problems = append(id.problems, config.Problem{Section: "broker", Err: errors.New("the connection is not encrypted: the network can read the agent's password")})
 	}
-	clock := newCertificateClock(c.files)
-	if id.tls, err = config.TLS(cmp.Or(settings.CA, id.credentials.CA), clock.now); err != nil {
+	id.clock = newCertificateClock(c.files)
+	if id.tls, err = config.TLS(cmp.Or(settings.CA, id.credentials.CA), id.clock.now); err != nil {
 		id.problems = append(id.problems, config.Problem{Section: "ca", Err: err})
-		id.tls, err = config.TLS("", clock.now)
+		id.tls, err = config.TLS("", id.clock.now)
 	}
-	roots := id.tls.RootCAs
-	id.handshakeFailed = func(err error) { clock.learn(err, roots) }
 	return id, err
 }
 

@@ -26,16 +26,16 @@ const (
 	updateFailed = "/var/lib/yeolda-agent-update/failed"
 )
 
-// updater returns the part of updates that needs no privileges. ca is the file of a private certificate authority, or empty. changed receives
-// a value when the status of the update changes.
-func (f *files) updater(ca string, log *slog.Logger) (u *update.Updater, changed <-chan struct{}) {
+// updater returns the part of updates that needs no privileges. ca is the file of a private certificate authority, or empty, and now
+// the time for certificates. changed receives a value when the status of the update changes.
+func (f *files) updater(ca string, now func() time.Time, log *slog.Logger) (u *update.Updater, changed <-chan struct{}) {
 	architecture := runtime.GOARCH
 	if architecture == "arm" {
 		architecture = "armhf"
 	}
 	announced := make(chan struct{}, 1)
 	u = &update.Updater{Dir: f.stateFile("update"), Work: filepath.Dir(updateFailed), Version: release(), Architecture: architecture, Log: log,
-		Client: packageClient(ca, certificateTime(*f)),
+		Client: packageClient(ca, now),
 		Keys: func() ([]ed25519.PublicKey, error) {
 			if f.State == "" {
 				return nil, errors.New("this agent has no state directory")
