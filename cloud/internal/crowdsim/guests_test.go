@@ -93,10 +93,12 @@ func (s *step) buy() {
 
 // pay registers and pays what the browser of a guest holds.
 func (s *step) pay(g *guest, register bool) {
-	var held struct {
-		Amount    int
-		ClientKey string
+	type hold struct {
+		Amount                int
+		ClientKey             string
+		RoomNo, StartDateTime string
 	}
+	var held, registered hold
 	if !s.read(s.call(g.browser[0], http.MethodGet, "/v2/hold", nil), &held) {
 		return
 	}
@@ -109,9 +111,13 @@ func (s *step) pay(g *guest, register bool) {
 		if !s.read(s.call(g.browser[0], http.MethodPost, "/payment", body), &order) {
 			return
 		}
-		if !s.read(s.call(g.browser[0], http.MethodGet, "/v2/hold", nil), &held) {
+		if !s.read(s.call(g.browser[0], http.MethodGet, "/v2/hold", nil), &registered) {
 			return
 		}
+		if registered.RoomNo != held.RoomNo || registered.StartDateTime != held.StartDateTime {
+			return // another tab of the browser has another hold, whose seller may be another one
+		}
+		held = registered
 	}
 	s.confirm(g, order, held.ClientKey)
 }

@@ -39,6 +39,8 @@ var verbs = []struct {
 	{6, "partner", (*step).partnerEvent}, {2, "partner again", (*step).partnerAgain}, {2, "calendar", (*step).calendar},
 	{6, "deposit", (*step).deposit}, {3, "dashboard", (*step).dashboard}, {1, "reverse", (*step).reverse}, {3, "callback again", (*step).callbackAgain},
 	{8, "fault", (*step).fault}, {4, "time", (*step).pass},
+	{3, "issue", (*step).issue}, {2, "switch room", (*step).switchRoom}, {2, "drop conflict", (*step).dropConflict}, {2, "resolve conflict", (*step).resolveConflict},
+	{1, "erase", (*step).erase}, {1, "block", (*step).block}, {2, "look", (*step).look}, {2, "cancel as shown", (*step).cancelAsShown},
 }
 
 // run carries out one verb.
