@@ -54,8 +54,10 @@ func TestWebStay(t *testing.T) {
 	if unpaid := window(); !unpaid.Equal(before) {
 		t.Errorf("the doors open until %s before the payment, want %s", unpaid, before)
 	}
+	p.offline(true, s.API+"/v2/receipt") // the guest, who is in the room, returns to the key page without another request
 	p.pay(s, "카드")
 	p.at(address)
+	p.offline(false)
 	p.see("지금 열 수 있어요")
 	if after := window(); after.Sub(before) != 20*time.Minute {
 		t.Fatalf("the doors open until %s, want 20 minutes after %s", after, before)

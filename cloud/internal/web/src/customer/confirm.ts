@@ -61,6 +61,11 @@ export function confirmPage(): Child {
         if (!alive) return;
         finish();
         endExchange();
+        // At once: the guest is in the room, and the network may be gone before the receipt.
+        if (back && !answer.virtualaccountAccountNumber) {
+          location.replace(back + "?fresh=1");
+          return;
+        }
         noteRecent();
         go("/book/receipt", { replace: true });
         return;

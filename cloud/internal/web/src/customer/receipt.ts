@@ -113,7 +113,7 @@ function extended(): Child {
   if (!keyPage) return null;
   tabStore.remove(extendedKey);
   finish();
-  location.replace(`${keyPage}?fresh=1`); // a stored page has the old end
+  location.replace(keyPage + "?fresh=1"); // a stored page has the old end
   return loading();
 }
 
