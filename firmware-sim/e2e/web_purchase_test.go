@@ -34,6 +34,9 @@ var company = map[string]string{
 // begin navigates from the first page to a room's sheet and selects the first available start.
 func (p *page) begin(day, room string) {
 	p.t.Helper()
+	if day == "오늘" { // the first start is that of the present slot
+		p.wait("a slot that lasts until it is held", `Date.now() % 600_000 < 500_000`)
+	}
 	p.open("/")
 	p.press("열다 강남점", day)
 	p.see("어느 룸에서 쉴까요?")
