@@ -16,7 +16,7 @@ func TestConsoleQuarantine(t *testing.T) {
 	fault(t, s, "gangnam", "", "network-cut")
 	hq := staff(t, s)
 	var day struct {
-		Reservations []struct{ ID, Start, StayEnd string }
+		Reservations []struct{ ID, StayEnd string }
 	}
 	date := currentSlot().In(time.FixedZone("KST", 9*3600)).Format(time.DateOnly)
 	hq.must("GET", "/v2/admin/branches/gangnam/timeline?date="+date, nil, &day)
@@ -25,7 +25,7 @@ func TestConsoleQuarantine(t *testing.T) {
 	}
 	stay := day.Reservations[0]
 	hq.must("DELETE", "/admin/reservation/"+stay.ID+"?bookingStatus=paid", nil, nil)
-	again := map[string]any{"branch": "gangnam", "room": 2, "startDateTime": stay.Start, "endDateTime": stay.StayEnd}
+	again := map[string]any{"branch": "gangnam", "room": 2, "startDateTime": wireTime(currentSlot()), "endDateTime": stay.StayEnd} // the first slot may be over
 	if status, _ := newBrowser(t, s).call("POST", "/reservation", again, nil); status != 409 {
 		t.Fatalf("hold of the quarantined time: %d, want 409", status)
 	}
@@ -51,7 +51,7 @@ func TestConsoleQuarantine(t *testing.T) {
 	p.press("지금 판매하기")
 	p.see("이 시간을 다시 팔아요")
 	p.wait("the time is free", `!document.querySelector(".block.quarantine, .entry.quarantine")`)
-	again["startDateTime"] = currentSlot().In(time.FixedZone("KST", 9*3600)).Format("200601021504") // the first slot may be over
+	again["startDateTime"] = wireTime(currentSlot())
 	newBrowser(t, s).must("POST", "/reservation", again, nil)
 	p.open("/console/gangnam/audit")
 	p.see("hq 재판매 보류 해제")
