@@ -109,6 +109,7 @@ func TestConsoleTwoAdministrators(t *testing.T) {
 	const cannotMove = `[...document.querySelectorAll("dialog[open] button")].find(b => b.innerText === "변경하기").disabled`
 	hq.expect("ERR_INTERNET_DISCONNECTED")
 	hq.press("한지우", "시간·룸 변경")
+	hq.wait("the form", `[...document.querySelectorAll("dialog[open] button")].some(b => b.innerText === "변경하기")`)
 	hq.offline(true, s.API+"/v2/admin/branches/*")
 	hq.date("날짜", midnight.AddDate(0, 0, 1).Format(time.DateOnly))
 	hq.see("서버에 연결하지 못했어요")
