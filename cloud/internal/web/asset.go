@@ -28,6 +28,9 @@ func Files() (map[string][]byte, error) {
 func (s *site) serveAsset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	a, ok := s.pages.assets[name]
+	if !ok {
+		a, ok = s.others.Get(name)
+	}
 	if !ok && assetName.MatchString(name) {
 		body, err := s.File(r.Context(), name)
 		if err != nil {
@@ -36,6 +39,7 @@ func (s *site) serveAsset(w http.ResponseWriter, r *http.Request) {
 		}
 		if body != nil {
 			a, ok = newAsset(name, body), true
+			s.others.Add(name, a)
 		}
 	}
 	if !ok {

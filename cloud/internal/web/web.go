@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"github.com/yeolda/yeolda/cloud/internal/company"
 	"github.com/yeolda/yeolda/cloud/internal/gallery"
 )
@@ -105,7 +107,11 @@ type site struct {
 	Options
 	*made
 	policy policy
+	others *lru.Cache[string, asset] // of other versions, by name: compressing one takes milliseconds, and any client can ask for it
 }
+
+// maxOthers is the number of assets of other versions that are kept in memory: those of four, less than 3 MB.
+const maxOthers = 28
 
 // made holds everything derived from the embedded sources.
 type made struct {
@@ -152,7 +158,11 @@ func New(o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &site{Options: o, made: made, policy: newPolicy(o.PublicURL, o.Widget, o.StageOrigin)}
+	others, err := lru.New[string, asset](maxOthers)
+	if err != nil {
+		return nil, err
+	}
+	s := &site{Options: o, made: made, policy: newPolicy(o.PublicURL, o.Widget, o.StageOrigin), others: others}
 	return s.routes(), nil
 }
 

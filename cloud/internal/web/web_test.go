@@ -60,10 +60,14 @@ func newSite(t *testing.T, clock string) (http.Handler, *fakeKeys) {
 		Branch: "gangnam", NameKo: "강남점", NameEn: "Gangnam", Address: "서울특별시 강남구 <가상대로> 123", Phone: "02-0000-1001", Room: 2,
 		Zone: seoul, Start: start, End: end, From: start.Add(-2 * time.Minute), To: end.Add(-2 * time.Minute), Online: true,
 	}}
+	reads := 0
 	handler, err := New(Options{
 		File: func(_ context.Context, name string) ([]byte, error) {
 			switch name {
 			case "customer-OTHER7AB.js":
+				if reads++; reads > 1 {
+					return nil, errors.New("read and compressed for each request")
+				}
 				return []byte(otherScript), nil
 			case "customer-FAILS234.js":
 				return nil, errors.New("no database")
