@@ -67,11 +67,9 @@ func TestWebExchange(t *testing.T) {
 		p.on(phone).press("바꾸고 결제하기")
 		p.introduce("01055550014")
 		p.at("/book/pay")
-		order := value[string](p, `JSON.parse(sessionStorage.getItem("purchase")).orderId`)
-		var payment struct{ PaymentKey string }
-		postJSON(t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": order, "amount": 15000, "method": "카드"}, &payment)
+		order, _ := p.order()
 		app := (&buyer{page: p, s: s}).tab("")
-		app.open(fmt.Sprintf("/book/confirm?paymentKey=%s&amount=15000&orderId=%s", payment.PaymentKey, order))
+		app.open(p.payInApp(s, order, 15000))
 		app.at("/book/receipt")
 		refunded(t, old, 13000)
 		value[bool](p, `document.dispatchEvent(new Event("visibilitychange"))`)

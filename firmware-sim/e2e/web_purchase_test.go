@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -71,6 +72,21 @@ func (p *page) introduce(mobile string) {
 	p.press("모두 동의해요", "결제 수단 고르기")
 	p.at("/book/pay")
 	p.see("어떻게 결제할까요?", "가상계좌")
+}
+
+// order returns the order that the tab is about to pay, and its amount.
+func (p *page) order() (id string, amount int) {
+	p.t.Helper()
+	return value[string](p, `JSON.parse(sessionStorage.getItem("purchase")).orderId`),
+		value[int](p, `fetch("/api/v2/hold").then(r => r.json()).then(r => r.data.amount)`)
+}
+
+// payInApp pays an order in the app of a card and returns the address that the app opens then, in whichever tab or browser.
+func (p *page) payInApp(s *world.Stack, order string, amount int) (confirm string) {
+	p.t.Helper()
+	var payment struct{ PaymentKey string }
+	postJSON(p.t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": order, "amount": amount, "method": "카드"}, &payment)
+	return fmt.Sprintf("/book/confirm?paymentKey=%s&amount=%d&orderId=%s", payment.PaymentKey, amount, order)
 }
 
 // pay selects a method and completes the sandbox's payment window.

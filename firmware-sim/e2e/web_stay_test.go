@@ -137,8 +137,7 @@ func TestWebExtensionExpires(t *testing.T) {
 	chromium.Need(t)
 	s := startStack(t, company)
 	b, address := extending(t, s, 2, "01044447777")
-	order := value[string](b.page, `JSON.parse(sessionStorage.getItem("purchase")).orderId`)
-	amount := value[int](b.page, `fetch("/api/v2/hold").then(r => r.json()).then(r => r.data.amount)`)
+	order, amount := b.order()
 	value[bool](b.page, `fetch("/api/reservation", { method: "DELETE" }).then(r => r.ok)`)
 	value[bool](b.page, `document.dispatchEvent(new Event("visibilitychange"))`)
 	b.see("연장하지 못했어요")
@@ -183,11 +182,8 @@ func TestWebExtensionPaidInAnotherTab(t *testing.T) {
 	chromium.Need(t)
 	s := startStack(t, company)
 	b, address := extending(t, s, 2, "01044447778")
-	order := value[string](b.page, `JSON.parse(sessionStorage.getItem("purchase")).orderId`)
-	amount := value[int](b.page, `fetch("/api/v2/hold").then(r => r.json()).then(r => r.data.amount)`)
-	var payment struct{ PaymentKey string }
-	postJSON(t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": order, "amount": amount, "method": "카드"}, &payment)
-	confirm := fmt.Sprintf("/book/confirm?paymentKey=%s&amount=%d&orderId=%s", payment.PaymentKey, amount, order)
+	order, amount := b.order()
+	confirm := b.payInApp(s, order, amount)
 	for name, p := range map[string]*page{"tab": b.tab("").page, "browser": b.another(t)} {
 		p.expect("401 (Unauthorized)")
 		p.open(confirm)

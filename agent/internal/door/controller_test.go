@@ -44,6 +44,14 @@ func newBranch(t testing.TB) *branch {
 	return b
 }
 
+// newWatchedBranch returns a branch whose locks are released, and whose inputs are watched until the test ends.
+func newWatchedBranch(t testing.TB) *branch {
+	b := newBranch(t)
+	b.controller.Relock()
+	go b.controller.Watch(t.Context())
+	return b
+}
+
 // start creates a controller on the same locks, as a restarted agent does.
 func (b *branch) start(send func(protocol.Message, time.Duration)) *Controller {
 	controller := NewController(Config{

@@ -269,9 +269,7 @@ func TestLineIsRequestedAgain(t *testing.T) {
 func TestCheckLeavesTheLineAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBranch(t)
-		b.controller.Relock()
-		go b.controller.Watch(t.Context())
+		b := newWatchedBranch(t)
 		b.unlock(10 * time.Second)
 		time.Sleep(time.Minute)
 		b.wantPulses(10 * time.Second)
@@ -331,9 +329,7 @@ func TestClosedDoorTouchesNoLine(t *testing.T) {
 func TestLostLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBranch(t)
-		b.controller.Relock()
-		go b.controller.Watch(t.Context())
+		b := newWatchedBranch(t)
 		time.Sleep(time.Minute)
 		b.lock.Break(boardtest.Faults{Dead: true})
 		time.Sleep(lostTimeout)
@@ -491,9 +487,7 @@ func TestFlickeringContact(t *testing.T) {
 		t.Run(fmt.Sprint("open ", open), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				b := newBranch(t)
-				b.controller.Relock()
-				go b.controller.Watch(t.Context())
+				b := newWatchedBranch(t)
 				for range 60 * 60 * 5 {
 					b.contact.Set(true)
 					time.Sleep(100 * time.Millisecond)
@@ -532,9 +526,7 @@ func TestFlickeringContact(t *testing.T) {
 func TestBusyDoor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBranch(t)
-		b.controller.Relock()
-		go b.controller.Watch(t.Context())
+		b := newWatchedBranch(t)
 		const guests = 25 * 60
 		events := 0
 		for range guests {
@@ -553,9 +545,7 @@ func TestBusyDoor(t *testing.T) {
 func TestInputEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBranch(t)
-		b.controller.Relock()
-		go b.controller.Watch(t.Context())
+		b := newWatchedBranch(t)
 		synctest.Wait()
 		b.contact.Set(true)
 		time.Sleep(3 * watchInterval)
