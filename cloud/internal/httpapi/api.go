@@ -42,6 +42,7 @@ type API struct {
 	Now         func() time.Time
 
 	Unavailable func(error) bool // reports whether the database is away
+	Overloaded  func() bool      // reports whether new work would keep the work in progress from ending in time
 
 	TrustedProxies []netip.Prefix // proxies whose X-Forwarded-For is trusted; may be empty
 	CustomerTTL    time.Duration  // lifetime of a customer's session

@@ -66,6 +66,7 @@ var (
 	errMethod            = errors.New("httpapi: method not allowed")
 	errEnded             = errors.New("httpapi: this version has ended")
 	errCrossOrigin       = errors.New("httpapi: a browser sent this for another site")
+	errOverloaded        = errors.New("httpapi: the database is overloaded")
 )
 
 // row is one row of the error table.
@@ -274,6 +275,8 @@ func answerTo(err error) (answer, bool) {
 		stale    *reserve.Stale
 	)
 	switch {
+	case errors.Is(err, errOverloaded):
+		return unavailable, true
 	case errors.As(err, &field):
 		return answer{status: http.StatusBadRequest, errorType: typeIllegal, message: field.Error()}, true
 	case errors.As(err, &invalid):
@@ -307,7 +310,7 @@ func answerTo(err error) (answer, bool) {
 	return answer{status: http.StatusInternalServerError, errorType: typeInternal, message: "일시적인 오류가 발생했습니다."}, false
 }
 
-// unavailable answers a request that failed because the database is away. A proxy may repeat it.
+// unavailable answers a request that failed because the database is away, or was rejected because it is overloaded. A proxy may repeat it.
 var unavailable = answer{status: http.StatusServiceUnavailable, errorType: typeUnavailable,
 	message: "일시적으로 서비스를 이용할 수 없습니다. 잠시 후 다시 시도해 주세요.", retryAfter: 2 * time.Second}
 

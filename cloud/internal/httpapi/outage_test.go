@@ -15,13 +15,14 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// cable is a relay between service and database that can be cut or stalled.
+// cable is a relay between service and database that can be cut, stalled or slow.
 type cable struct {
 	server string // socket of the database
 
 	mu    sync.Mutex
 	cut   bool
 	gate  chan struct{} // not nil: data waits until it is closed
+	delay time.Duration // of all data
 	lines map[net.Conn]bool
 }
 
@@ -89,16 +90,17 @@ func (c *cable) carry(client net.Conn) {
 	directions.Wait()
 }
 
-// stalling delays the data that passes through it while the cable is stalled.
+// stalling delays the data that passes through it while the cable is slow or stalled.
 type stalling struct{ *cable }
 
 func (s stalling) Write(p []byte) (int, error) {
 	s.mu.Lock()
-	gate := s.gate
+	gate, delay := s.gate, s.delay
 	s.mu.Unlock()
 	if gate != nil {
 		<-gate
 	}
+	time.Sleep(delay)
 	return len(p), nil
 }
 
@@ -114,6 +116,13 @@ func (c *cable) stall() (resume func()) {
 		c.mu.Unlock()
 		close(gate)
 	}
+}
+
+// slow delays all data from now on.
+func (c *cable) slow(delay time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.delay = delay
 }
 
 // set cuts the cable and closes its connections, or restores it.

@@ -11,7 +11,7 @@ import (
 // handler states who may call it: public, user (layer 1), customer, viewer, editor and hq (layer 2).
 func (a *API) Routes() http.Handler {
 	mux := chi.NewRouter()
-	mux.Use(a.identified, canonical, a.logRequests, a.recoverPanics, a.session, headAsGet)
+	mux.Use(a.identified, canonical, a.admit, a.logRequests, a.recoverPanics, a.session, headAsGet)
 	mux.NotFound(a.noPath)
 	mux.MethodNotAllowed(a.noMethod(mux))
 

@@ -49,14 +49,16 @@ const (
 // DB is the service's database. It is safe for concurrent use.
 type DB struct {
 	Pool *pgxpool.Pool
-	// Doors are connections for the statements of package access only, so that an unlock waits for no other query and no
-	// planning, and only briefly for a locked row.
+	// Doors are connections for the statements of package access, so that an unlock waits for no other query and no planning,
+	// and only briefly for a locked row. Readiness is asked there too: a replica that is overloaded must not be taken for one
+	// without a database.
 	Doors  *pgxpool.Pool
 	Logger *slog.Logger
 
 	// Now returns the time of transactions: the database's clock as compared when it was opened, the service's [Clock], or a test's.
 	Now func() time.Time
 
+	load      overload
 	branches  branchCache
 	unchanged Batcher[Basis, bool]
 	claims    Batcher[messageClaim, booking.Message]

@@ -54,10 +54,10 @@ func (s *Service) writeCanary(ctx context.Context) error {
 		if err := checkDisk(pgserver.FreeSpace(s.databaseDir())); err != nil {
 			return err
 		}
-	} else if err := postgres.CheckDisk(ctx, s.db.Pool); err != nil {
+	} else if err := postgres.CheckDisk(ctx, s.db.Doors); err != nil {
 		return err
 	}
-	return postgres.NoteSuccess(ctx, s.db.Pool, postgres.WorkWrite, s.now())
+	return postgres.NoteSuccess(ctx, s.db.Doors, postgres.WorkWrite, s.now())
 }
 
 // databaseDir is a directory on the disk of the private database.

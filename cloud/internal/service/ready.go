@@ -31,7 +31,7 @@ func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
 		note(false, "service", "stopping")
 	}
 	began := time.Now()
-	if err := s.db.Pool.Ping(ctx); err != nil {
+	if err := s.db.Doors.Ping(ctx); err != nil {
 		s.log.WarnContext(ctx, "not ready: the database does not answer", "error", err)
 		note(false, "database", "does not answer")
 	} else {

@@ -287,8 +287,8 @@ func (s *Service) wire() error {
 	examiner := &doctor.Doctor{Settings: set, Company: Facts(set.Legal), DB: s.db}
 	s.jobs.Doctor = &doctor.Hourly{Doctor: examiner, Log: s.log, Began: s.began}
 	api := &httpapi.API{
-		Unavailable: postgres.IsUnavailable,
-		Backoffice:  office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,
+		Unavailable: postgres.IsUnavailable, Overloaded: s.db.Overloaded,
+		Backoffice: office, Reserve: s.reserve, Access: s.access, Climate: s.climate, Account: accounts, Limits: limits,
 		Franchise:   &franchise.Service{DB: s.db, Limits: limits, Queue: work, HQEmail: set.Messages.HQEmail},
 		Idempotency: &idempotency.Service{DB: s.db, Keys: keys}, Events: &events.Service{DB: s.db}, Company: s.company, Entities: entities, Gallery: &gallery.Service{DB: s.db},
 		Discord: chat, Sessions: sessions, Log: s.log, Now: s.now,
