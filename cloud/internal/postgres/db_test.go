@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -337,4 +338,64 @@ func TestPoolLeavesADemotedServer(t *testing.T) {
 		}
 	}
 	t.Errorf("a write after each connection has met the demoted server: %v", err)
+}
+
+// TestReadersLeaveADemotedServer keeps a listener and connections that only read on a server that takes no writes any more, as after a
+// switch-over that leaves the old primary running. No write meets them, and no notification of the new primary arrives there.
+func TestReadersLeaveADemotedServer(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	admin, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(t.Context())
+	readOnly := func(value string) {
+		t.Helper()
+		if _, err := admin.Exec(t.Context(), fmt.Sprintf(`alter database %s set default_transaction_read_only = %s`, admin.Config().Database, value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	readOnly("on")
+	db, err := postgres.Open(t.Context(), url, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	sessions := func() (demoted int) { // of three connections that are in use at once
+		t.Helper()
+		for range 3 {
+			conn, err := db.Pool.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Release()
+			var value string
+			if err := conn.QueryRow(t.Context(), `select current_setting($1)`, "transaction_read_only").Scan(&value); err != nil {
+				t.Fatal(err)
+			}
+			if value == "on" {
+				demoted++
+			}
+		}
+		return demoted
+	}
+	if got := sessions(); got != 3 {
+		t.Fatalf("%d of 3 connections to the demoted server, want 3", got)
+	}
+	listening, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- postgres.ListenDoors(t.Context(), db, func() { close(listening) }, func(uuid.UUID) {})
+	}()
+	<-listening
+	readOnly("off") // the address leads to the new primary
+	select {
+	case err := <-ended:
+		t.Log(err)
+	case <-time.After(time.Minute):
+		t.Fatal("the listener stays on the demoted server")
+	}
+	if got := sessions(); got != 0 {
+		t.Errorf("%d of 3 connections still lead to the demoted server", got)
+	}
 }

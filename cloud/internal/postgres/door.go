@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
@@ -568,8 +569,15 @@ func NotifyDoors(ctx context.Context, q Querier, ids []uuid.UUID) error {
 	return nil
 }
 
+// listenCheck is the time without notifications after which a listener looks whether its server still takes writes.
+const listenCheck = 5 * time.Second
+
+// errDemoted is returned by ListenDoors if its server takes no writes.
+var errDemoted = errors.New("the server takes no writes: connections to it are closed")
+
 // ListenDoors calls listening once it receives notifications, and ended for each id, until the connection fails or ctx
-// ends.
+// ends. A server that became a standby sends none and may keep its connections: ListenDoors ends, and all connections that lead there
+// are closed, so that reads leave it too.
 func ListenDoors(ctx context.Context, db *DB, listening func(), ended func(uuid.UUID)) error {
 	pooled, err := db.Pool.Acquire(ctx)
 	if err != nil {
@@ -582,7 +590,11 @@ func ListenDoors(ctx context.Context, db *DB, listening func(), ended func(uuid.
 	}
 	listening()
 	for {
-		n, err := conn.WaitForNotification(ctx)
+		n, err := notification(ctx, conn)
+		if errors.Is(err, errDemoted) {
+			db.Pool.Reset()
+			db.Doors.Reset()
+		}
 		if err != nil {
 			return err
 		}
@@ -590,6 +602,28 @@ func ListenDoors(ctx context.Context, db *DB, listening func(), ended func(uuid.
 			if id, err := uuid.Parse(text); err == nil {
 				ended(id)
 			}
+		}
+	}
+}
+
+// notification waits for the next notification. It returns errDemoted if none comes and the server takes no writes.
+func notification(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
+	for {
+		waiting, stop := context.WithTimeout(ctx, listenCheck)
+		n, err := conn.WaitForNotification(waiting)
+		stop()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return n, err
+		}
+		asking, stop := context.WithTimeout(ctx, connectTimeout)
+		var demoted bool
+		err = conn.QueryRow(asking, `select current_setting($1)::boolean`, "transaction_read_only").Scan(&demoted)
+		stop()
+		if err != nil {
+			return nil, err
+		}
+		if demoted {
+			return nil, errDemoted
 		}
 	}
 }
