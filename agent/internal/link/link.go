@@ -10,8 +10,9 @@
 // request meets a branch without a connection.
 //
 // A connection is closed as soon as any packet, at the latest a heartbeat, is not acknowledged within three seconds: on a
-// half-open connection this is much faster than TCP. No state of a connection outlives it except the outbox. The package
-// therefore uses paho's plain client: the reconnecting one keeps a session across clean-start connections.
+// half-open connection this is much faster than TCP. On a slow network, packets have twice as long as the last answer took, at most
+// ten seconds: no door opens over such a connection, but keypads receive the time and their passes. No state of a connection outlives it
+// except the outbox. The package therefore uses paho's plain client: the reconnecting one keeps a session across clean-start connections.
 package link
 
 import (
@@ -40,7 +41,8 @@ import (
 const (
 	connectTimeout    = 20 * time.Second // name resolution, TCP, TLS, WebSocket upgrade and CONNACK together
 	failoverTimeout   = 5 * time.Second  // the same, while there are brokers that were not tried yet
-	packetTimeout     = 3 * time.Second  // for a write, and for the acknowledgement of anything sent
+	packetTimeout     = 3 * time.Second  // for a write, and for the acknowledgement of anything sent; see session.timeout
+	maxPacketTimeout  = 10 * time.Second // for the acknowledgement while the network is slow
 	subscribeAttempts = 3
 	senders           = 8           // publishes that may wait for their acknowledgement at the same time, beside one of telemetry
 	shutdownTimeout   = time.Second // for the outbox when the agent stops
@@ -275,6 +277,24 @@ type session struct {
 	ended      chan error     // paho reports the end once or twice
 	connection uint32         // its number since the start of the agent
 	publisher  protocol.Agent // whose topics it publishes to
+	timeout    atomic.Int64   // for an acknowledgement, in nanoseconds
+}
+
+// answered adapts the timeout to the time that an answer took. It falls slowly, because the delays of a congested network vary. Calls are sequential.
+func (s *session) answered(took time.Duration) {
+	falling := time.Duration(s.timeout.Load()) - time.Second
+	s.timeout.Store(int64(min(max(packetTimeout, 2*took, falling), maxPacketTimeout)))
+}
+
+// limit returns a context for a packet that is to be acknowledged.
+func (s *session) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, time.Duration(s.timeout.Load()))
+}
+
+func (s *session) subscribe(ctx context.Context, request *paho.Subscribe) (*paho.Suback, error) {
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
+	return s.client.Subscribe(ctx, request)
 }
 
 // close ends the connection. The broker publishes the will for every end of a connection, because the will is then true.
@@ -406,7 +426,9 @@ func (l *Link) findBetter(ctx, using context.Context, s *session) *session {
 func (l *Link) connect(ctx context.Context, s *session, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	began := time.Now()
 	conn, err := l.dialer.dial(ctx, s.broker)
+	dialed := time.Since(began)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", errUnreachable, s.broker.Redacted(), err)
 	}
@@ -420,7 +442,7 @@ func (l *Link) connect(ctx context.Context, s *session, timeout time.Duration) e
 	client := paho.NewClient(paho.ClientConfig{
 		AuthHandler:       signer{l.config.Username, way.secret.Key},
 		Conn:              conn,
-		PacketTimeout:     packetTimeout,
+		PacketTimeout:     connectTimeout, // each packet has a limit of its own
 		OnPublishReceived: []func(paho.PublishReceived) (bool, error){l.receive},
 		OnClientError:     end,
 		OnServerDisconnect: func(d *paho.Disconnect) {
@@ -431,7 +453,10 @@ func (l *Link) connect(ctx context.Context, s *session, timeout time.Duration) e
 			end(fmt.Errorf("%w with reason 0x%02X", errEnded, d.ReasonCode))
 		},
 	})
-	connack, err := client.Connect(ctx, l.connectPacket(way, s.connection))
+	// An answer to CONNECT takes two round trips if the agent signs, a connection one at least.
+	limited, cancelConnect := context.WithTimeout(ctx, max(packetTimeout, 3*dialed))
+	defer cancelConnect()
+	connack, err := client.Connect(limited, l.connectPacket(way, s.connection))
 	if connack != nil && connack.ReasonCode >= 0x80 {
 		if rejectsIdentity(connack.ReasonCode) {
 			l.rejections++
@@ -446,6 +471,7 @@ func (l *Link) connect(ctx context.Context, s *session, timeout time.Duration) e
 		l.config.Accepted(way.secret)
 	}
 	s.client = client
+	s.answered(time.Since(began) - dialed)
 	return nil
 }
 
@@ -490,7 +516,7 @@ func (l *Link) subscribe(ctx context.Context, s *session) error {
 	own := protocol.Agent{Branch: l.config.Branch, Username: l.config.Username}
 	if protocol.ValidUsername(own.Username) && time.Now().After(l.legacyUntil) {
 		request := subscription(own)
-		suback, err := s.client.Subscribe(ctx, request)
+		suback, err := s.subscribe(ctx, request)
 		switch {
 		case err == nil || suback != nil && onlyNewKinds(request, suback):
 			s.publisher, l.ended = own, 0
@@ -508,7 +534,7 @@ func (l *Link) subscribe(ctx context.Context, s *session) error {
 	}
 	var err error
 	for range subscribeAttempts {
-		if _, err = s.client.Subscribe(ctx, subscription(protocol.Agent{Branch: l.config.Branch})); err == nil || ctx.Err() != nil {
+		if _, err = s.subscribe(ctx, subscription(protocol.Agent{Branch: l.config.Branch})); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
@@ -589,7 +615,10 @@ func (l *Link) keepPresent(ctx context.Context, s *session) error {
 }
 
 func (l *Link) publishHeartbeat(ctx context.Context, s *session) error {
-	return l.publish(ctx, s, outboxItem{kind: protocol.KindHeartbeat, payload: l.info.heartbeat(s.connection)})
+	sent := time.Now()
+	err := l.publish(ctx, s, outboxItem{kind: protocol.KindHeartbeat, payload: l.info.heartbeat(s.connection)})
+	s.answered(time.Since(sent))
+	return err
 }
 
 func (l *Link) publishStatus(ctx context.Context, s *session) error {
@@ -641,7 +670,9 @@ func (l *Link) publish(ctx context.Context, s *session, p outboxItem) error {
 	if p.correlationData != nil {
 		packet.Properties = &paho.PublishProperties{CorrelationData: p.correlationData}
 	}
-	response, err := s.client.Publish(ctx, packet)
+	limited, cancel := s.limit(ctx)
+	defer cancel()
+	response, err := s.client.Publish(limited, packet)
 	if response != nil && response.ReasonCode >= 0x80 {
 		l.config.Logger.Debug("the broker rejected a message", "kind", p.kind, "reason", fmt.Sprintf("0x%02X", response.ReasonCode))
 		l.rejected.Set(fmt.Errorf("%s: reason 0x%02X", p.kind, response.ReasonCode))

@@ -1,7 +1,9 @@
 package link_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -363,6 +365,92 @@ func TestSlowSubscriptionIsNoRejection(t *testing.T) {
 		}
 	})
 	wantOwnTopic(t, b)
+}
+
+// late is a connection on which every byte arrives after delay.
+type late struct {
+	net.Conn
+	delay    time.Duration
+	arriving chan arrival
+	rest     []byte
+}
+
+type arrival struct {
+	at    time.Time
+	bytes []byte
+}
+
+func newLate(conn net.Conn, delay time.Duration) *late {
+	l := &late{Conn: conn, delay: delay, arriving: make(chan arrival, 1000)}
+	go func() {
+		defer close(l.arriving)
+		for {
+			buffer := make([]byte, 4096)
+			n, err := conn.Read(buffer)
+			if n > 0 {
+				l.arriving <- arrival{time.Now().Add(delay), buffer[:n]}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return l
+}
+
+func (l *late) Read(b []byte) (int, error) {
+	if len(l.rest) == 0 {
+		a, ok := <-l.arriving
+		if !ok {
+			return 0, io.EOF
+		}
+		time.Sleep(time.Until(a.at))
+		l.rest = a.bytes
+	}
+	n := copy(b, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+// TestSlowNetwork has a network that takes longer for each answer than an agent waits on a fast one, as a congested uplink does. The agent
+// is online all the same and stays so: keypads need the time and their passes.
+func TestSlowNetwork(t *testing.T) {
+	t.Parallel()
+	const roundTrip = 3300 * time.Millisecond
+	b := brokertest.Start(t, "127.0.0.1:0")
+	username := protocol.AgentID("gangnam")
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+	b.SetKey(username, key.Public().(ed25519.PublicKey))
+	connect(t, "mqtt://"+b.Addr, func(config *link.Config) {
+		config.Secrets = func() []link.Secret { return []link.Secret{{Key: key}} }
+		config.Dial = func(ctx context.Context, u *url.URL) (net.Conn, error) {
+			select {
+			case <-time.After(roundTrip):
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", u.Host)
+			if err != nil {
+				return nil, err
+			}
+			return newLate(conn, roundTrip), nil
+		}
+	})
+	for limit, heartbeats := time.After(2*time.Minute), 0; heartbeats < 2; {
+		select {
+		case m := <-b.Messages():
+			if m.Kind != protocol.KindHeartbeat {
+				continue
+			}
+			h, err := protocol.Decode[protocol.Heartbeat](m.Payload)
+			if err != nil || h.Connection != 1 {
+				t.Fatalf("got heartbeat %+v (%v), want one of connection 1", h, err)
+			}
+			heartbeats++
+		case <-limit:
+			t.Fatalf("got %d heartbeats, want 2", heartbeats)
+		}
+	}
 }
 
 // TestTopicsOfTheCredentialAreTriedAgain connects to a broker of an earlier release, which is then replaced by one of this release without
