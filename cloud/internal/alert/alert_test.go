@@ -129,6 +129,24 @@ func (f *fixture) online(branch string, sensors []string, tests ...protocol.Self
 	}
 }
 
+// keypads has the agent of gangnam report a keypad and the state of its clock.
+func (f *fixture) keypads(clock protocol.ClockState) {
+	f.t.Helper()
+	err := f.devices.Announced(f.t.Context(), []device.Announcement{{Agent: agentOf("gangnam"), Online: true, Status: &protocol.Status{
+		State: protocol.Online, BootID: "boot", StartedAt: f.startedAt,
+		Inventory: &protocol.Inventory{Doors: []protocol.Door{{Device: "front_1", Kind: protocol.DoorFront}}, Keypads: []string{"front_1"}},
+		Passes:    &protocol.AppliedPasses{Clock: clock}}}})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// listApplied has the agent of gangnam acknowledge a list of passes.
+func (f *fixture) listApplied() {
+	f.t.Helper()
+	f.exec(`insert into pass_agent (username, applied_at) values ($1, $2) on conflict (username) do update set applied_at = excluded.applied_at`, agentOf("gangnam").Username, f.now)
+}
+
 func (f *fixture) offline(branch string) {
 	f.t.Helper()
 	if err := f.devices.Announced(f.t.Context(), []device.Announcement{{Agent: agentOf(branch)}}); err != nil {
@@ -422,6 +440,17 @@ func TestEachKindBeginsAndEnds(t *testing.T) {
 			f.exec(`update agent_inventory i set clock_offset_ms = -40000 from branch b where b.id = i.branch_id and b.code = 'gangnam'`)
 			return func() { f.exec(`update agent_inventory set clock_offset_ms = 100`) }
 		}, kind: alert.Clock, open: "gangnam agent", wait: 5 * time.Minute},
+		"keypads without the time": {begin: func(f *fixture) func() {
+			f.offline("gangnam")
+			f.now = f.now.Add(10 * time.Second)
+			f.keypads(protocol.ClockUntrusted)
+			return func() { f.keypads(protocol.ClockTrusted) }
+		}, kind: alert.KeypadOutdated, open: "gangnam clock", wait: 2 * time.Minute},
+		"keypads without a new list": {begin: func(f *fixture) func() {
+			f.keypads(protocol.ClockTrusted)
+			f.listApplied()
+			return f.listApplied
+		}, kind: alert.KeypadOutdated, open: "gangnam passes", wait: 35 * time.Minute},
 		"certificate": {begin: func(f *fixture) func() {
 			f.CertificateEnd = f.now.Add(13 * 24 * time.Hour)
 			return func() { f.CertificateEnd = f.now.Add(90 * 24 * time.Hour) }
@@ -457,6 +486,36 @@ func TestEachKindBeginsAndEnds(t *testing.T) {
 			f.pass(5 * time.Minute)
 			f.wantMessages()
 		})
+	}
+}
+
+// TestKeypadsThatAreUpToDate has keypads that receive the time a moment after the connection, and a list every 15 minutes. Neither an outage nor
+// the activation of another agent of the branch, which had no list while it was on standby, makes them outdated.
+func TestKeypadsThatAreUpToDate(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.keypads(protocol.ClockTrusted)
+	for range 5 {
+		f.listApplied()
+		f.pass(16 * time.Minute)
+	}
+	f.offline("gangnam")
+	f.pass(time.Minute)
+	f.now = f.now.Add(time.Hour)
+	f.keypads(protocol.ClockUntrusted)
+	f.pass(5 * time.Second)
+	f.keypads(protocol.ClockTrusted)
+	f.listApplied()
+	f.pass(5 * time.Minute)
+	f.now = f.now.Add(time.Second)
+	f.exec(`update pass_agent set applied_at = null`)
+	f.exec(`update agent_credential set activated_at = $1`, f.now)
+	f.pass(time.Minute)
+	f.now = f.now.Add(time.Hour) // the service is stopped
+	f.restart()
+	f.pass(time.Minute)
+	if got := f.list(`select kind from alert where kind = 'keypad-outdated'`); len(got) > 0 {
+		t.Errorf("got alerts %q, want none", got)
 	}
 }
 

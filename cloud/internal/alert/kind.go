@@ -14,6 +14,7 @@ const (
 	BranchOffline   Kind = "branch-offline"
 	DoorFailing     Kind = "door-failing" // two presses of one stay failed
 	DoorForced      Kind = "door-forced"
+	KeypadOutdated  Kind = "keypad-outdated" // the agent is connected, but its keypads lack the time or new PINs
 	DoorHeld        Kind = "door-held"
 	PINExposed      Kind = "pin-exposed" // a guest has seen a PIN that does not change
 	ReaderLockout   Kind = "reader-lockout"
@@ -44,6 +45,7 @@ var kinds = []struct {
 	{DoorForced, "%s 문이 강제로 열렸어요"},
 	{AgentTakeover, "지점 장치의 인증 정보로 다른 기기가 접속했어요 (%s)"},
 	{ReaderLockout, "%s 키패드가 잠겼어요. 틀린 번호가 여러 번 입력됐어요"},
+	{KeypadOutdated, "키패드에 새 비밀번호가 전달되지 않아요"},
 	{DoorHeld, "%s 문이 오래 열려 있어요"},
 	{PaymentUnclear, "%s의 결제 결과를 확인할 수 없어요"},
 	{RefundFailed, "%s의 환불이 실패했어요"},
@@ -89,6 +91,8 @@ func sentence(kind Kind, branch, subject string, lost int) string {
 		return "여러 지점의 연결이 끊겼어요"
 	case kind == BranchOffline && branch == "":
 		return fmt.Sprintf("지점 %d곳의 연결이 끊겼어요", lost)
+	case kind == KeypadOutdated && subject == "clock":
+		return "키패드가 현재 시각을 몰라서 모든 번호를 거절해요"
 	case strings.HasPrefix(subject, "calendar:"):
 		return "외부 예약 채널의 캘린더를 읽을 수 없어요. 지점 설정에서 확인해 주세요"
 	}

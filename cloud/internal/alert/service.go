@@ -28,7 +28,7 @@ type Filter = postgres.AlertFilter
 var Limits = postgres.AlertLimits{
 	Offline: 2 * time.Minute, Away: 30 * time.Second, Mass: 20, MassWindow: time.Minute, MassCover: time.Hour, MassEnd: 5, Stale: 150 * time.Second,
 	Undelivered: 2 * time.Minute, Unclear: 5 * time.Minute, Silent: 10 * time.Minute, FirstReading: 2 * time.Minute, Frozen: 24 * time.Hour, Settle: 20 * time.Minute, NoArrival: 20 * time.Minute, Quiet: 30 * time.Minute, Journal: 24 * time.Hour,
-	Clock: 30 * time.Second, ClockSettle: 5 * time.Minute, MinCelsius: 5, MaxCelsius: 35, Reconcile: 26 * time.Hour, Certificate: 14 * 24 * time.Hour,
+	Clock: 30 * time.Second, ClockSettle: 5 * time.Minute, Beacon: 2 * time.Minute, Passes: 35 * time.Minute, MinCelsius: 5, MaxCelsius: 35, Reconcile: 26 * time.Hour, Certificate: 14 * 24 * time.Hour,
 	FailedWindow: 24 * time.Hour,
 }
 

@@ -126,6 +126,9 @@ func latest(announced []Announcement) (updates []postgres.AgentUpdate) {
 			updates[at].Report = &postgres.AgentReport{Version: a.Status.AgentVersion, Inventory: *a.Status.Inventory,
 				SelfTest: a.Status.SelfTest, KeyEpoch: a.Status.KeyEpoch, BrokerEpoch: a.Status.BrokerEpoch, Update: a.Status.Update, Settings: a.Status.Settings,
 				Diagnostics: a.Status.Diagnostics, StartedAt: a.Status.StartedAt.UTC().Truncate(time.Microsecond)}
+			if passes := a.Status.Passes; passes != nil {
+				updates[at].Report.PassClock = passes.Clock
+			}
 		}
 	}
 	return updates

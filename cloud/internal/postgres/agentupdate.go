@@ -29,6 +29,8 @@ type AgentReport struct {
 	Settings    *protocol.SettingsStatus `json:"settings,omitempty"`    // nil: the agent takes none from the cloud
 
 	Diagnostics *protocol.DiagnosticsStatus `json:"diagnostics,omitempty"` // nil: the agent has none
+
+	PassClock protocol.ClockState `json:"passClock,omitempty"` // empty: the agent judges no passes
 }
 
 // Option is a leaf of an air conditioner's option tree.

@@ -28,6 +28,8 @@ type AlertLimits struct {
 	Journal      time.Duration // likewise a break in the journal of an agent
 	Clock        time.Duration // difference of an agent's clock; half of it ends the alert
 	ClockSettle  time.Duration // since the agent has connected: a Pi without a clock battery gets the time from the same network
+	Beacon       time.Duration // since an agent has connected, in which its keypads have received the time
+	Passes       time.Duration // since an agent has acknowledged a list of passes, which it receives every 15 minutes; one may be lost
 	MinCelsius   float64
 	MaxCelsius   float64
 	Reconcile    time.Duration // since the last complete comparison with the provider's books
@@ -110,6 +112,17 @@ func (s AlertSweep) conditions() []condition {
 			       and coalesce(i.presence_since <= $4 or i.presence_since - i.started_at <= $5::interval, true)
 			from agent_inventory i join branch b on b.id = i.branch_id
 			where i.online and abs(i.clock_offset_ms) >= $3::bigint / 2`, []any{s.Clock.Milliseconds(), after(s.ClockSettle), s.Clock}},
+		{"keypad-outdated", `
+			with reading as materialized (
+				select b.code, coalesce(greatest(i.presence_since, c.activated_at), $3) as since, c.report ->> 'passClock' as clock, p.applied_at
+				from agent_inventory i join branch b on b.id = i.branch_id
+				join agent_credential c on c.branch_id = i.branch_id and c.active and c.revoked_at is null left join pass_agent p on p.username = c.username
+				where i.online and jsonb_array_length(coalesce(nullif(i.inventory -> 'keypads', 'null'), '[]')) > 0
+			)
+			select code, 'clock', since, greatest(since, $3) <= $4 from reading where clock = 'untrusted'
+			union all
+			select code, 'passes', coalesce(applied_at, since), $3 <= $5 from reading where greatest(applied_at, since) <= $5`,
+			[]any{s.Up, after(s.Beacon), after(s.Passes)}},
 		{"certificate", `select '', 'mqtt', $4::timestamptz, true where $3`,
 			[]any{!s.CertificateEnd.IsZero() && s.CertificateEnd.Before(s.Now.Add(s.Certificate)), s.Now}},
 		{"service-check", `select '', name, since, true from doctor_check where state = 'fail' and $3`, []any{true}},

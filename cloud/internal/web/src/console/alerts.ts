@@ -24,6 +24,7 @@ const screens: Record<AlertKind, string> = {
   "door-forced": "doors",
   "agent-takeover": "devices",
   "reader-lockout": "doors",
+  "keypad-outdated": "devices",
   "door-held": "doors",
   "payment-unclear": "day",
   "refund-failed": "day",
@@ -54,6 +55,7 @@ export const byUrgency = (a: Alert, b: Alert): number =>
 export function alertText(alert: Alert): string {
   if (alert.kind === "branch-offline" && !alert.branch) return t("alertMass");
   if (ofCalendar(alert.subject)) return t("alertCalendar");
+  if (alert.kind === "keypad-outdated" && alert.subject === "clock") return t("alertKeypadClock");
   return t(`alert_${alert.kind}` as TextKey, { subject: subjectText(alert.subject) });
 }
 
