@@ -15,7 +15,7 @@ func Enroll(ctx context.Context, server, token string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	c, err := enroll.Exchange(ctx, server, token, "", key)
+	c, err := enroll.Exchange(ctx, server, token, nil, key)
 	if err != nil {
 		return Config{}, err
 	}

@@ -3,15 +3,21 @@ package main
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +113,30 @@ func TestCertificateRenewedMeanwhile(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestEnrollWithAClockThatIsBehind enrolls a machine whose image was made two months ago, and which no network gives the time. The doctor then finds
+// a broker that the agent finds, too.
+func TestEnrollWithAClockThatIsBehind(t *testing.T) {
+	t.Parallel()
+	dir, root, public := t.TempDir(), issue(t, nil, time.Now()), base64.StdEncoding.EncodeToString(make([]byte, ed25519.PublicKeySize))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"status": "success", "data": {"branch": "gangnam", "username": "agent-gangnam-abcd2345", "password": "password", "grantPublicKeys": [%q]}}`, public)
+	}))
+	t.Cleanup(server.Close)
+	secure := serveTLS(t, issue(t, &root, time.Now().AddDate(0, 2, 0)), server.Listener.Addr().String())
+	ca, fingerprint := filepath.Join(dir, "authority.pem"), sha256.Sum256([]byte(public))
+	write(t, ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.certificate.Raw})))
+	c := enrollCommand{Server: "https://" + secure, Token: "secret." + base64.RawURLEncoding.EncodeToString(fingerprint[:])[:22],
+		File: filepath.Join(dir, "credentials"), CA: ca}
+	if err := c.Run(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	f := files{Settings: filepath.Join(dir, "settings.toml"), Credentials: c.File, State: dir}
+	write(t, f.Settings, "broker = 'mqtts://"+secure+"'\n")
+	if report := f.examine(t.Context()); !strings.Contains(report, secure+" answers") {
+		t.Errorf("got a broker that does not answer:\n%s", report)
 	}
 }
 

@@ -41,9 +41,6 @@ func newCertificateClock(f files) *certificateClock {
 	return &certificateClock{start: time.Now(), floor: floor}
 }
 
-// certificateTime returns the time of a new certificateClock.
-func certificateTime(f files) func() time.Time { return newCertificateClock(f).now }
-
 func (c *certificateClock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,11 +52,12 @@ func (c *certificateClock) now() time.Time {
 }
 
 // learn takes the error of a TLS handshake. If the certificate was rejected because it begins later than the clock shows, and was
-// issued by a trusted authority, then the clock is behind: no authority issues certificates in advance. roots is nil for those of the system.
-func (c *certificateClock) learn(err error, roots *x509.CertPool) {
+// issued by a trusted authority, then the clock is behind: no authority issues certificates in advance. It reports whether another handshake may
+// succeed now. roots is nil for those of the system.
+func (c *certificateClock) learn(err error, roots *x509.CertPool) bool {
 	var rejected *tls.CertificateVerificationError
 	if !errors.As(err, &rejected) || len(rejected.UnverifiedCertificates) == 0 {
-		return
+		return false
 	}
 	issued, intermediates := time.Time{}, x509.NewCertPool()
 	for _, certificate := range rejected.UnverifiedCertificates {
@@ -69,15 +67,16 @@ func (c *certificateClock) learn(err error, roots *x509.CertPool) {
 		intermediates.AddCert(certificate)
 	}
 	if !issued.After(c.now()) {
-		return
+		return false
 	}
 	options := x509.VerifyOptions{Roots: roots, Intermediates: intermediates, CurrentTime: issued}
 	if _, err := rejected.UnverifiedCertificates[0].Verify(options); err != nil {
-		return
+		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.floor = issued
+	return true
 }
 
 // lockMemory keeps the program in memory, so that a dying SD card cannot delay the end of a pulse. The text of the program is

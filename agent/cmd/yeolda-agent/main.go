@@ -102,10 +102,19 @@ func (c *enrollCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("the token is not used: %w", err)
 	}
-	credentials, err := enroll.Exchange(ctx, c.Server, c.Token, c.CA, key)
+	clock := newCertificateClock(files{Credentials: c.File})
+	trust, err := config.TLS(c.CA, clock.now)
 	if err != nil {
 		return err
 	}
+	credentials, err := enroll.Exchange(ctx, c.Server, c.Token, trust, key)
+	if clock.learn(err, trust.RootCAs) {
+		credentials, err = enroll.Exchange(ctx, c.Server, c.Token, trust, key)
+	}
+	if err != nil {
+		return err
+	}
+	credentials.CA = c.CA
 	if err := enroll.Write(c.File, credentials, owner); err != nil {
 		return err
 	}

@@ -199,7 +199,7 @@ func TestCertificateTime(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	f := files{Settings: filepath.Join(dir, "none"), State: dir}
-	if got := certificateTime(f)(); time.Since(got) > time.Minute || time.Since(got) < 0 {
+	if got := newCertificateClock(f).now(); time.Since(got) > time.Minute || time.Since(got) < 0 {
 		t.Errorf("got %v, want the present", got)
 	}
 	future := time.Now().Add(30 * 24 * time.Hour)
@@ -207,11 +207,11 @@ func TestCertificateTime(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(dir, "health"), future, future); err != nil {
 		t.Fatal(err)
 	}
-	if got := certificateTime(f)(); got.Before(future.Add(-time.Second)) {
+	if got := newCertificateClock(f).now(); got.Before(future.Add(-time.Second)) {
 		t.Errorf("got %v, want the time of the newest file", got)
 	}
 	synctest.Test(t, func(t *testing.T) { // starts in the past, as a Pi without a network
-		now := certificateTime(f)
+		now := newCertificateClock(f).now
 		if got := now(); got.Before(future.Add(-time.Second)) {
 			t.Errorf("got %v, want the time of the newest file", got)
 		}

@@ -225,8 +225,9 @@ func (f *files) examine(ctx context.Context) string {
 
 // doctor returns a doctor of this machine.
 func (f *files) doctor(out io.Writer) doctor.Doctor {
+	clock := newCertificateClock(*f)
 	return doctor.Doctor{Root: os.DirFS("/"), SettingsFile: f.settingsInUse(), CredentialsFile: f.Credentials,
-		HealthFile: filepath.Join(cmp.Or(f.State, stateDirectory), "health"), Now: certificateTime(*f), Out: out}
+		HealthFile: filepath.Join(cmp.Or(f.State, stateDirectory), "health"), Now: clock.now, Learn: clock.learn, Out: out}
 }
 
 // cached limits how often the machine is examined.

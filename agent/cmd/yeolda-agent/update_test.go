@@ -42,7 +42,7 @@ func TestPackageClient(t *testing.T) {
 		}
 	}
 	f := files{State: dir}
-	updater, _ := f.updater(ca, certificateTime(f), nil)
+	updater, _ := f.updater(ca, newCertificateClock(f).now, nil)
 	response, err := updater.Client.Get(server.URL)
 	if err != nil {
 		t.Fatalf("the client of the updater: %v", err)

@@ -5,6 +5,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"io/fs"
@@ -24,7 +25,9 @@ type Doctor struct {
 	CredentialsFile string
 	HealthFile      string           // in the state directory; the agent writes there whether it is connected; it may be missing
 	Now             func() time.Time // the time for certificates; nil: time.Now
-	Out             io.Writer
+	// Learn corrects Now by the error of a TLS handshake, with the authorities that are trusted; it reports whether it has. It may be nil.
+	Learn func(err error, roots *x509.CertPool) bool
+	Out   io.Writer
 
 	failed int
 }

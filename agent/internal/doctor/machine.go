@@ -152,6 +152,9 @@ func (d *Doctor) connection(ctx context.Context, addresses, ca string) {
 		}
 		limited, cancel := context.WithTimeout(ctx, connectTimeout)
 		err := link.Probe(limited, u, link.Config{TLS: trust})
+		if err != nil && d.Learn != nil && d.Learn(err, trust.RootCAs) { // as the agent does
+			err = link.Probe(limited, u, link.Config{TLS: trust})
+		}
 		cancel()
 		if err != nil {
 			d.fail("broker", err.Error(), "check the network and its firewall; wss:// on port 443 passes nearly everywhere")

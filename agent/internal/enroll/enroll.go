@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -58,10 +59,9 @@ func Done(credentials string) error { return os.Remove(pending(credentials)) }
 
 func pending(credentials string) string { return credentials + ".enrolling" }
 
-// Exchange sends the public key of a key pair and the token to the server, and returns the machine's credentials. ca is the file of a private certificate
-// authority; empty: the system's. The token ends with the fingerprint of the keys that sign grants, which authenticates the
-// response independently of TLS.
-func Exchange(ctx context.Context, server, token, ca string, private ed25519.PrivateKey) (config.Credentials, error) {
+// Exchange sends the public key of a key pair and the token to the server, and returns the machine's credentials, without their CA. The token ends with
+// the fingerprint of the keys that sign grants, which authenticates the response independently of TLS.
+func Exchange(ctx context.Context, server, token string, trust *tls.Config, private ed25519.PrivateKey) (config.Credentials, error) {
 	address, err := url.Parse(server)
 	if err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http" {
 		return config.Credentials{}, fmt.Errorf("%q is not the address of a server", server)
@@ -69,10 +69,6 @@ func Exchange(ctx context.Context, server, token, ca string, private ed25519.Pri
 	_, fingerprint, ok := strings.Cut(token, ".")
 	if !ok {
 		return config.Credentials{}, errors.New("this is not a token of `yeolda agent enroll`")
-	}
-	trust, err := config.TLS(ca, nil)
-	if err != nil {
-		return config.Credentials{}, err
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: trust, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
@@ -86,7 +82,7 @@ func Exchange(ctx context.Context, server, token, ca string, private ed25519.Pri
 	if want := base64.RawURLEncoding.EncodeToString(sum[:])[:22]; subtle.ConstantTimeCompare([]byte(fingerprint), []byte(want)) != 1 {
 		return config.Credentials{}, ErrWrongServer
 	}
-	c := config.Credentials{Branch: answer.Branch, Username: answer.Username, Password: answer.Password, Key: private, Broker: Broker(address).String(), CA: ca}
+	c := config.Credentials{Branch: answer.Branch, Username: answer.Username, Password: answer.Password, Key: private, Broker: Broker(address).String()}
 	for _, text := range answer.GrantPublicKeys {
 		key, err := base64.StdEncoding.DecodeString(text)
 		if err != nil || len(key) != ed25519.PublicKeySize {

@@ -86,7 +86,7 @@ func TestKeyIsKept(t *testing.T) {
 func TestEnroll(t *testing.T) {
 	t.Parallel()
 	address := server(t, http.StatusOK, public)
-	c, err := Exchange(t.Context(), address, "secret."+fingerprint, "", key(t))
+	c, err := Exchange(t.Context(), address, "secret."+fingerprint, nil, key(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,17 +116,17 @@ func TestEnroll(t *testing.T) {
 func TestRejected(t *testing.T) {
 	t.Parallel()
 	other := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, ed25519.PublicKeySize))
-	if _, err := Exchange(t.Context(), server(t, http.StatusOK, other), "secret."+fingerprint, "", key(t)); !errors.Is(err, ErrWrongServer) {
+	if _, err := Exchange(t.Context(), server(t, http.StatusOK, other), "secret."+fingerprint, nil, key(t)); !errors.Is(err, ErrWrongServer) {
 		t.Errorf("another server's keys: %v", err)
 	}
-	if _, err := Exchange(t.Context(), server(t, http.StatusOK, public, other), "secret."+fingerprint, "", key(t)); !errors.Is(err, ErrWrongServer) {
+	if _, err := Exchange(t.Context(), server(t, http.StatusOK, public, other), "secret."+fingerprint, nil, key(t)); !errors.Is(err, ErrWrongServer) {
 		t.Errorf("an additional key: %v", err)
 	}
-	if _, err := Exchange(t.Context(), server(t, http.StatusUnauthorized), "secret."+fingerprint, "", key(t)); err == nil || !strings.Contains(err.Error(), "already used") {
+	if _, err := Exchange(t.Context(), server(t, http.StatusUnauthorized), "secret."+fingerprint, nil, key(t)); err == nil || !strings.Contains(err.Error(), "already used") {
 		t.Errorf("a used token: %v", err)
 	}
 	for _, bad := range []struct{ server, token string }{{"yeolda.example", "secret." + fingerprint}, {"ftp://yeolda.example", "secret." + fingerprint}, {server(t, 200, public), "secret"}, {server(t, 500), "secret." + fingerprint}} {
-		if c, err := Exchange(t.Context(), bad.server, bad.token, "", key(t)); err == nil {
+		if c, err := Exchange(t.Context(), bad.server, bad.token, nil, key(t)); err == nil {
 			t.Errorf("%v: %+v", bad, c)
 		}
 	}
@@ -143,7 +143,7 @@ func TestPrivateCA(t *testing.T) {
 	if err := os.WriteFile(ca, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Exchange(t.Context(), s.URL, "secret."+fingerprint, "", key(t)); err == nil {
+	if _, err := Exchange(t.Context(), s.URL, "secret."+fingerprint, nil, key(t)); err == nil {
 		t.Error("enrolled without trusting the authority")
 	}
 	name := filepath.Join(dir, "etc", "credentials")
@@ -151,10 +151,15 @@ func TestPrivateCA(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Exchange(t.Context(), s.URL, "secret."+fingerprint, kept, key(t))
+	trust, err := config.TLS(kept, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	c, err := Exchange(t.Context(), s.URL, "secret."+fingerprint, trust, key(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.CA = kept
 	if err := Write(name, c, ServiceOwner()); err != nil {
 		t.Fatal(err)
 	}
