@@ -29,11 +29,11 @@ type fixture struct {
 	opened time.Time
 }
 
-func open(t *testing.T) *fixture {
+func open(t *testing.T, change ...func(*config.Settings)) *fixture {
 	t.Helper()
-	s := servicetest.Start(t, func(set *config.Settings) {
+	s := servicetest.Start(t, append(change, func(set *config.Settings) {
 		set.HTTP.RateLimits, set.Times.SweepEvery = "off", 100*time.Millisecond
-	})
+	})...)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(func() {
 		defer cancel()

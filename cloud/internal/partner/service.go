@@ -37,6 +37,9 @@ const (
 	// channel.RetryAfter applies.
 	firstRetry   = 5 * time.Second
 	quickRetries = 4
+	// lateCreation is the time after which a removal is repeated if the outcome of an earlier attempt is unclear: the partner may create
+	// a block after it has accepted the removal.
+	lateCreation = time.Minute
 	// giveUpInterval is the interval between attempts for a block that a partner has not accepted for a day.
 	giveUpInterval = 24 * time.Hour
 
@@ -92,7 +95,7 @@ func (s *Service) notifyPartner(ctx context.Context, b postgres.Block) error {
 		defer cancel()
 		return postgres.RetryBlock(note, s.DB.Pool, b, err.Error(), s.DB.Now().Add(pause))
 	}
-	return postgres.FinishBlock(ctx, s.DB.Pool, b)
+	return postgres.FinishBlock(ctx, s.DB.Pool, b, s.DB.Now().Add(lateCreation))
 }
 
 var errNoGateway = errors.New("partner: no gateway is configured")

@@ -296,7 +296,8 @@ type Block struct {
 	Partner    string
 	ExternalID string // of the listing
 	booking.Interval
-	Attempt int // including the current one
+	Attempt int  // including the current one
+	Unclear bool // the attempt before failed or has not ended, so the partner may still carry it out
 }
 
 // blocking returns the predicate of reservations r whose time a listing l must not sell, quarantines and withheld time included. Bookings of the
@@ -385,15 +386,17 @@ var ErrNoBlock = errors.New("postgres: no such block")
 // ClaimBlock claims a due block for the lease, or returns ErrNoBlock.
 func ClaimBlock(ctx context.Context, q Querier, id int64, now time.Time, lease time.Duration) (Block, error) {
 	rows, err := q.Query(ctx, `
-		update channel_block b set attempt = attempt + 1, busy_until = $3 from channel_listing l
-		where b.id = $1 and l.id = b.listing_id and b.state in ('WANTED', 'UNWANTED') and b.next_at <= $2
-		  and (b.busy_until is null or b.busy_until <= $2)
-		returning b.id, b.state, l.partner, l.external_id, b.start_at, b.end_at, b.attempt`, id, now, now.Add(lease))
+		with due as (
+			select id, error is not null or busy_until is not null as unclear from channel_block
+			where id = $1 and state in ('WANTED', 'UNWANTED') and next_at <= $2 and (busy_until is null or busy_until <= $2) for update)
+		update channel_block b set attempt = attempt + 1, busy_until = $3 from due, channel_listing l
+		where b.id = due.id and l.id = b.listing_id
+		returning b.id, b.state, l.partner, l.external_id, b.start_at, b.end_at, b.attempt, due.unclear`, id, now, now.Add(lease))
 	if err != nil {
 		return Block{}, err
 	}
 	b, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (b Block, err error) {
-		err = row.Scan(&b.ID, &b.State, &b.Partner, &b.ExternalID, &b.Start, &b.End, &b.Attempt)
+		err = row.Scan(&b.ID, &b.State, &b.Partner, &b.ExternalID, &b.Start, &b.End, &b.Attempt, &b.Unclear)
 		return b, err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -402,22 +405,31 @@ func ClaimBlock(ctx context.Context, q Querier, id int64, now time.Time, lease t
 	return b, err
 }
 
-// FinishBlock records that the partner accepted a change. A block withdrawn in the meantime remains due for removal.
-func FinishBlock(ctx context.Context, q Querier, b Block) error {
+// FinishBlock records that the partner accepted a change. A block withdrawn in the meantime remains due for removal. A removal is repeated
+// at a later time if the partner may still carry out an earlier attempt.
+func FinishBlock(ctx context.Context, q Querier, b Block, again time.Time) error {
+	if b.State == BlockUnwanted && b.Unclear {
+		_, err := q.Exec(ctx, `update channel_block set busy_until = null, error = null, next_at = $2 where id = $1 and state = 'UNWANTED'`, b.ID, again)
+		return err
+	}
 	to := BlockPlaced
 	if b.State == BlockUnwanted {
 		to = BlockRemoved
 	}
 	_, err := q.Exec(ctx, `
-		update channel_block set busy_until = null, error = null, state = case when state = $2 then $3 else state end where id = $1`,
+		update channel_block set busy_until = null, error = null, state = case when state = $2 then $3 else `+removedBefore+` end where id = $1`,
 		b.ID, b.State, to)
 	return err
 }
 
+// removedBefore is the state after an attempt $2 that another one has overtaken: a block that was removed meanwhile may exist again.
+const removedBefore = `case when $2 = 'WANTED' and state = 'REMOVED' then 'UNWANTED' else state end`
+
 // RetryBlock records why the notification failed and when to try again.
 func RetryBlock(ctx context.Context, q Querier, b Block, problem string, next time.Time) error {
 	_, err := q.Exec(ctx, `
-		update channel_block set busy_until = null, error = $3, next_at = case when state = $2 then $4 else next_at end where id = $1`,
+		update channel_block set busy_until = null, error = $3, next_at = case when state in ($2, 'REMOVED') then $4 else next_at end,
+		       state = `+removedBefore+` where id = $1`,
 		b.ID, b.State, problem, next)
 	return err
 }
