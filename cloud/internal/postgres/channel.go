@@ -220,11 +220,11 @@ func PartnerBookings(ctx context.Context, q Querier, listing int, now time.Time)
 	return pgx.CollectRows(rows, scanPartnerBooking)
 }
 
-// SavePartnerBooking stores the latest version of a booking and its outcome.
+// SavePartnerBooking stores the latest version of a booking and its outcome, without the phone number of a guest who was erased.
 func SavePartnerBooking(ctx context.Context, tx pgx.Tx, b PartnerBooking, now time.Time) error {
 	_, err := tx.Exec(ctx, `
 		insert into partner_booking (partner, external_id, listing_id, reservation_id, status, seq, start_at, end_at, mobile, missed, seen_at)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, case when `+erased("$4")+` then null else $9 end, 0, $10)
 		on conflict (partner, external_id) do update set listing_id = excluded.listing_id, reservation_id = excluded.reservation_id,
 		       status = excluded.status, seq = excluded.seq, start_at = excluded.start_at, end_at = excluded.end_at,
 		       mobile = excluded.mobile, missed = 0, seen_at = excluded.seen_at`,

@@ -87,8 +87,10 @@ func StartAttempt(ctx context.Context, tx pgx.Tx, p money.Payment, nextCheck tim
 	return err
 }
 
-// erased is the condition that the guest of reservation $1 was erased. The name is not stored again, because no erasure would find it.
-const erased = `(select anonymised_at is not null from reservation where id = $1)`
+// erased is the condition that the guest of a reservation was erased. Nothing personal is stored again, because no erasure would find it.
+func erased(id string) string {
+	return `exists (select from reservation where id = ` + id + ` and anonymised_at is not null)`
+}
 
 // SaveProviderState stores the provider's state and counts the response. deposited_at keeps its first value that is not zero
 // until a reversal clears it. A confirmed payment key does not change. A charge closes the attempt, and an account that waits for a
@@ -97,8 +99,8 @@ func SaveProviderState(ctx context.Context, tx pgx.Tx, id booking.ReservationID,
 	_, err := tx.Exec(ctx, `
 		update payment set payment_key = coalesce(payment_key, $2), provider_status = $3, total_amount = $4, balance_amount = $5,
 		       approved_at = $6, secret = coalesce($7, secret), account_bank = coalesce($8, account_bank),
-		       account_number = coalesce($9, account_number), account_holder = case when not `+erased+` then coalesce($10, account_holder) end,
-		       receipt_url = case when not `+erased+` then coalesce($11, receipt_url) end,
+		       account_number = coalesce($9, account_number), account_holder = case when not `+erased("$1")+` then coalesce($10, account_holder) end,
+		       receipt_url = case when not `+erased("$1")+` then coalesce($11, receipt_url) end,
 		       deposited_at = case when $12::timestamptz is null then null else coalesce(deposited_at, $12) end,
 		       closed_at = case when $3 = 'WAITING_FOR_DEPOSIT' then null when $6::timestamptz is null then closed_at else coalesce(closed_at, $13) end,
 		       answers = answers + 1, updated_at = $13

@@ -309,9 +309,10 @@ func RegisterAdmin(ctx context.Context, tx pgx.Tx, id booking.ReservationID, c b
 
 // SetContact stores the name and contact of a reservation, and of those that have the same contact: its extensions, its unpaid exchanges, and the
 // stays that it has replaced while their refunds are open. A stay that an unpaid exchange is to replace keeps its own: its key was sent there.
+// The retention applies to them again if they had been erased.
 func SetContact(ctx context.Context, tx pgx.Tx, r booking.Reservation) error {
 	_, err := tx.Exec(ctx, `
-		update reservation r set name = $2, mobile = $3, email = $4, mobile_key = $5, email_key = $6 from reservation before
+		update reservation r set name = $2, mobile = $3, email = $4, mobile_key = $5, email_key = $6, anonymised_at = null from reservation before
 		where before.id = $1 and (r.id = $1 or (r.extends = $1 or r.replaces = $1 and r.`+unpaidExchange+`
 		      or r.state in ('CANCELING', 'CANCELED') and r.id = any(array(select f.reservation_id from refund f
 		         where f.reservation_id = any(array(`+replacedBy+`)) and f.state in ('REQUESTED', 'PENDING', 'FAILED')))) and (r.mobile_key, r.email_key) is not distinct from (before.mobile_key, before.email_key))`,
