@@ -33,6 +33,16 @@ func TestConsoleSettlement(t *testing.T) {
 	}
 	p.date("달", "2020-01")
 	p.see("이 달에 정산할 내역이 없어요", "결제 0원")
-	p.open("/console/gangnam/audit")
+	p.open("/console/settlement")
+	p.wait("the line of a branch", `document.querySelector("main tbody button") !== null`)
+	value[bool](p, `(document.querySelector("main tbody button").textContent = "긴".repeat(100), true)`)
+	for _, s := range []screen{narrow, desktop} {
+		p.on(s).fits("a branch with the longest name on " + s.name)
+	}
+	// A phone prints the narrow layout, whose bar would cover the same lines of each sheet.
+	p.on(narrow).paper("print")
+	p.wait("nothing fixed on paper", `[...document.querySelectorAll("body *")].every(e => !e.checkVisibility() || e.offsetHeight === 0 || !/fixed|sticky/.test(getComputedStyle(e).position))`)
+	p.paper("")
+	p.on(desktop).open("/console/gangnam/audit")
 	p.see("정산 내역 내려받기")
 }

@@ -108,6 +108,12 @@ func (p *page) judgeAccess(what string) {
 			p.t.Errorf("%s: %s (%s):\n  %s", what, v.ID, v.Help, strings.Join(v.Nodes, "\n  "))
 		}
 	}
+	p.fits(what)
+}
+
+// fits checks that the page is no wider than the screen.
+func (p *page) fits(what string) {
+	p.t.Helper()
 	if wide := value[string](p, `document.documentElement.scrollWidth <= innerWidth ? "" :
 		[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 0.5).at(-1)?.outerHTML.slice(0, 160) ?? "?"`); wide != "" {
 		p.t.Errorf("%s: scrolls sideways because of %s", what, wide)
@@ -195,6 +201,14 @@ func (p *page) media(name, value string) {
 	p.t.Helper()
 	params := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}}
 	if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, params); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// paper shows the page as it is printed if medium is "print"; an empty medium is the screen again.
+func (p *page) paper(medium string) {
+	p.t.Helper()
+	if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: medium}); err != nil {
 		p.t.Fatal(err)
 	}
 }
