@@ -31,60 +31,47 @@ func (a *Agent) receive(ctx context.Context, p *paho.Publish) {
 	}
 	switch kind {
 	case protocol.KindDoorAsk:
-		if m, err := protocol.Decode[protocol.Ask](p.Payload); err == nil {
-			a.ask(ctx, m)
-		}
+		dispatch(p, func(m protocol.Ask) { a.ask(ctx, m) })
 	case protocol.KindDoorGrant:
-		if m, err := protocol.Decode[protocol.Grant](p.Payload); err == nil {
-			a.grant(m)
-		}
+		dispatch(p, a.grant)
 	case protocol.KindDoorDeny:
-		if m, err := protocol.Decode[protocol.Deny](p.Payload); err == nil {
-			a.note(func() {
-				a.denied = append(a.denied, m)
-				if c := a.claims[m.RequestID]; c.nonce == m.Nonce {
-					c.used = true
-					a.claims[m.RequestID] = c
-				}
-			})
-		}
+		dispatch(p, a.deny)
 	case protocol.KindKeys:
-		if m, err := protocol.Decode[protocol.KeyList](p.Payload); err == nil {
-			a.trust(m)
-		}
+		dispatch(p, a.trust)
 	case protocol.KindRekey:
-		if m, err := protocol.Decode[protocol.Rekey](p.Payload); err == nil {
-			a.rekey(m)
-		}
+		dispatch(p, a.rekey)
 	case protocol.KindSettings:
-		if m, err := protocol.Decode[protocol.Settings](p.Payload); err == nil {
-			a.use(m)
-		}
+		dispatch(p, a.use)
 	case protocol.KindDiagnostics:
-		if m, err := protocol.Decode[protocol.Diagnostics](p.Payload); err == nil {
-			a.diagnose(m)
-		}
+		dispatch(p, a.diagnose)
 	case protocol.KindPassList:
-		if m, err := protocol.Decode[protocol.PassList](p.Payload); err == nil {
-			a.lease(m)
-		}
+		dispatch(p, a.lease)
 	case protocol.KindPassAck:
-		if m, err := protocol.Decode[protocol.PassAck](p.Payload); err == nil {
-			a.note(func() { a.acked = append(a.acked, m) })
-		}
+		dispatch(p, func(m protocol.PassAck) { a.note(func() { a.acked = append(a.acked, m) }) })
 	case protocol.KindBeacon:
-		if m, err := protocol.Decode[protocol.Beacon](p.Payload); err == nil {
-			a.note(func() { a.beacons = append(a.beacons, m) })
-		}
+		dispatch(p, func(m protocol.Beacon) { a.note(func() { a.beacons = append(a.beacons, m) }) })
 	case protocol.KindClimateCommand:
-		if m, err := protocol.Decode[protocol.ClimateCommand](p.Payload); err == nil {
-			a.command(p, m)
-		}
+		dispatch(p, func(m protocol.ClimateCommand) { a.command(p, m) })
 	case protocol.KindSensorsRead:
-		if m, err := protocol.Decode[protocol.SensorsRead](p.Payload); err == nil {
-			a.read(p, m)
-		}
+		dispatch(p, func(m protocol.SensorsRead) { a.read(p, m) })
 	}
+}
+
+// dispatch calls do with a valid message; the agent ignores any other.
+func dispatch[M protocol.Message](p *paho.Publish, do func(M)) {
+	if m, err := protocol.Decode[M](p.Payload); err == nil {
+		do(m)
+	}
+}
+
+func (a *Agent) deny(m protocol.Deny) {
+	a.note(func() {
+		a.denied = append(a.denied, m)
+		if c := a.claims[m.RequestID]; c.nonce == m.Nonce {
+			c.used = true
+			a.claims[m.RequestID] = c
+		}
+	})
 }
 
 func (a *Agent) ask(ctx context.Context, m protocol.Ask) {
