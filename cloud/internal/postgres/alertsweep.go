@@ -182,9 +182,7 @@ func (s AlertSweep) slowConditions() []condition {
 		{"no-arrival", `
 			select b.code, 'reservation:' || r.id, r.start_at, r.start_at <= $3
 			from reservation r join branch b on b.id = r.branch_id
-			where r.state = 'DONE' and not r.keys_blocked and r.extends is null and r.source <> 'PARTNER'
-			  and upper(r.occupied) > $2::timestamptz - interval '5 hours' and upper(r.occupied) < $2::timestamptz + interval '6 hours 20 minutes'
-			  and r.start_at <= $2 and ` + stayEnd + ` - interval '2 minutes' > $2
+			where ` + announcedStay + ` and r.start_at <= $2 and ` + stayEnd + ` - ` + unlockLead + ` > $2
 			  and exists (select from message g where g.reservation_id = r.id) and ` + notArrived, []any{s.Now.Add(-s.NoArrival)}},
 		{"sensor-silent", `
 			select b.code, location.value, coalesce(last.at, i.started_at), last.at > $3 or greatest(last.at, i.started_at, $4) <= $3 and coalesce(i.presence_since <= $7, true)` + sensors +

@@ -57,7 +57,7 @@ func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now ti
 			join door_request d on d.branch_id = b.id and d.created_at > $2 and d.created_at <= $3
 			join reservation r on r.id = d.reservation_id
 			where b.compensation is not null and ($1::bigint = 0 or r.id = $1) and r.state = 'DONE'
-			  and d.created_at >= r.start_at - interval '2 minutes 5 seconds' -- the clock of a replica differs a little from that of the database
+			  and d.created_at >= r.start_at - `+unlockLead+` - interval '5 seconds' -- the clock of a replica differs a little from that of the database
 			  and d.state = 'FAILED' and jsonb_path_exists(d.outcomes, '$.* ? (@.outcome == "failed")')
 			  and not exists (select from agent_inventory i where i.branch_id = b.id and not (`+reported("$3")+`))
 			  and not `+enteredAfter+`
@@ -68,7 +68,7 @@ func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now ti
 		union all
 		select r.id, r.room_id, c.since from compensation c join reservation r on r.id = c.reservation_id
 		where c.reason = '`+CompensationOwed+`' and ($1::bigint = 0 or r.id = $1) and r.state = 'DONE'
-		  and c.since >= r.start_at - interval '2 minutes 5 seconds'
+		  and c.since >= r.start_at - `+unlockLead+` - interval '5 seconds'
 		order by 1 limit 200`, id, now.Add(-stuckSpan), now, []string{CompensationLimit, CompensatedWhole, CompensationOwed})
 	if err != nil {
 		return nil, err

@@ -11,14 +11,14 @@ import (
 // includes expired holds; see booking.Reservation.Occupies.
 func ReservationsDuring(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
-		where r.branch_id = $1 and r.start_at < $3 and r.end_at > $2 and r.start_at > $2::timestamptz - interval '5 hours'
+		where r.branch_id = $1 and `+overlaps("r", "$2", "$3")+`
 		  and r.`+liveStates+` order by m.no, r.start_at`, branch, span.Start, span.End)
 }
 
 // ConflictsDuring returns the bookings of partners in conflict within a span of time, by room and time.
 func ConflictsDuring(ctx context.Context, q Querier, branch booking.BranchID, span booking.Interval) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
-		where r.branch_id = $1 and r.start_at < $3 and r.end_at > $2 and r.start_at > $2::timestamptz - interval '5 hours'
+		where r.branch_id = $1 and `+overlaps("r", "$2", "$3")+`
 		  and r.state = 'CONFLICT' order by m.no, r.start_at`, branch, span.Start, span.End)
 }
 
@@ -31,7 +31,7 @@ func StaysDuring(ctx context.Context, q Querier, branch booking.BranchID, span b
 			select coalesce(root.id, x.id) from reservation x left join reservation root
 			  on x.state = 'DONE' and root.id = x.extends and root.state || '' = 'DONE' and root.room_id = x.room_id
 			 and coalesce(root.stay_end, root.end_at) >= x.end_at
-			where x.branch_id = $1 and x.start_at < $3 and x.end_at > $2 and x.start_at > $2::timestamptz - interval '5 hours'
+			where x.branch_id = $1 and `+overlaps("x", "$2", "$3")+`
 			  and x.`+liveStates+`)
 		order by m.no, r.start_at`, branch, span.Start, span.End)
 }

@@ -324,7 +324,7 @@ func GrantDoors(ctx context.Context, q Querier, claims []DoorClaim, claimLimit, 
 		    select from `+keyed+`
 		    where `+holdsNow+` and r.start_at <= c.at and c.at < `+stayEnd+`
 		    for share of r, k))
-		  and (d.vacant_room is null or not room_has_stay(d.vacant_room, c.at - interval '2 minutes'))
+		  and (d.vacant_room is null or not room_has_stay(d.vacant_room, c.at - `+unlockLead+`))
 		returning c.place, d.devices, (
 		    select a.key_epoch from agent_credential a where a.branch_id = d.branch_id and a.active and a.revoked_at is null)`,
 		func(turn []DoorClaim) []any {

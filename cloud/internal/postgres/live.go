@@ -48,7 +48,7 @@ func Live(ctx context.Context, q Querier, branch string, day booking.Interval, n
 	})
 	batch.Queue(`
 		select r.id, r.state, r.version from reservation r join branch b on b.id = r.branch_id
-		where b.code = $1 and r.start_at < $3 and r.end_at > $2 and r.start_at > $2::timestamptz - interval '5 hours'
+		where b.code = $1 and `+overlaps("r", "$2", "$3")+`
 		  and (r.state <> 'HOLD' or r.expires_at > $4) and r.`+liveStates, branch, day.Start, day.End, now).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var (

@@ -65,7 +65,7 @@ func Overview(ctx context.Context, q Querier, o OverviewQuery, now time.Time) ([
 		select p.id, p.code, p.name_ko, p.name_en, p.online, p.since, p.alerts, ($2::text[])[p.worst], p.severity,
 		       (select count(*) from room m where m.branch_id = p.id and m.enabled),
 		       (select count(distinct r.room_id) from reservation r where r.branch_id = p.id and r.state = 'DONE'
-		        and r.start_at > $7::timestamptz - interval '5 hours' and r.start_at <= $7 and r.end_at > $7),
+		        and r.start_at > $7::timestamptz - `+maxLength+` and r.start_at <= $7 and r.end_at > $7),
 		       (select min(r.start_at) from reservation r where r.branch_id = p.id and r.state = 'DONE' and r.extends is null and r.start_at > $7),
 		       (select coalesce(sum(e.won), 0) from money_entry e where e.reservation_id in (
 		           select m.reservation_id from money_entry m
@@ -122,7 +122,7 @@ func SoldTimes(ctx context.Context, q Querier, branch int, from, until time.Time
 		select m.no, r.start_at, r.end_at, coalesce(r.amount, 0) + coalesce(
 		       (select sum(e.won) from money_entry e where e.reservation_id = r.id and e.kind in ('refunded', 'outside')), 0)
 		from reservation r join room m on m.id = r.room_id
-		where r.branch_id = $1 and r.state = 'DONE' and r.start_at > $2::timestamptz - interval '5 hours' and r.start_at < $3 and r.end_at > $2
+		where r.branch_id = $1 and r.state = 'DONE' and `+overlaps("r", "$2", "$3")+`
 		order by r.start_at`, branch, from, until)
 	if err != nil {
 		return nil, fmt.Errorf("sold times: %w", err)

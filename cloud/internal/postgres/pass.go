@@ -48,10 +48,9 @@ const passLock = 0x70617373
 const owned = `exists (select from access_key k where k.reservation_id = r.id and k.kind = 'owner' and k.revoked_at is null)`
 
 // piecesDuring selects the stays of a branch that have a confirmed piece in a time: the reservation itself or one of its extensions.
-// A piece is at most five hours long, so the index reservation_by_time finds it, but the stay may have begun a month before.
+// The stay may have begun a month before.
 func piecesDuring(branch, from, before string) string {
-	return `select coalesce(x.extends, x.id) from reservation x where x.branch_id = ` + branch + ` and x.state = 'DONE'
-		and x.start_at < ` + before + ` and x.end_at > ` + from + ` and x.start_at > ` + from + `::timestamptz - interval '5 hours'`
+	return `select coalesce(x.extends, x.id) from reservation x where x.branch_id = ` + branch + ` and x.state = 'DONE' and ` + overlaps("x", from, before)
 }
 
 // touchedPass makes the list of the branch due whose reservation $1 is blocked or unblocked: a blocked pass is not listed.

@@ -31,9 +31,6 @@ const (
 	// difference of two clocks. Events closer together have no order.
 	proofSlack = `interval '5 seconds'`
 
-	// proofLead is the time by which the unlock window of a reservation precedes it, at both ends (booking.UnlockLead).
-	proofLead = `interval '2 minutes'`
-
 	// underReview is the condition that an administrator decides, or has decided, about the money of reservation r.
 	underReview = `(exists (select from reconciliation_difference x where x.order_id = r.order_id and (x.resolved_at is null or x.resolved_by is not null))
 		or exists (select from refund x where x.reservation_id = r.id and x.settled_outside is not null))`
@@ -144,9 +141,9 @@ var proofRules = []proofRule{
 			when r.state = 'CANCELED' and r.canceled_at < d.granted_at - ` + proofSlack + ` then 'canceled at ' || r.canceled_at
 			when f.created_at < d.granted_at - ` + proofSlack + ` then 'its refund was requested at ' || f.created_at
 			when r.branch_id = d.branch_id and (d.kind = 'front' or d.device = 'room_' || m.no)
-				and d.granted_at between r.start_at - ` + proofLead + ` - ` + proofSlack + ` and r.end_at - ` + proofLead + ` + ` + proofSlack + ` then null
-			when d.granted_at < least(r.start_at, t.start_at) - ` + proofLead + ` - ` + proofSlack + `
-				or d.granted_at > ` + longestEnd + ` - ` + proofLead + ` + ` + proofSlack + ` then 'granted outside the window'
+				and d.granted_at between r.start_at - ` + unlockLead + ` - ` + proofSlack + ` and r.end_at - ` + unlockLead + ` + ` + proofSlack + ` then null
+			when d.granted_at < least(r.start_at, t.start_at) - ` + unlockLead + ` - ` + proofSlack + `
+				or d.granted_at > ` + longestEnd + ` - ` + unlockLead + ` + ` + proofSlack + ` then 'granted outside the window'
 			when r.branch_id <> d.branch_id or d.kind = 'room' and d.device <> 'room_' || m.no
 				and not coalesce(replace(d.device, 'room_', '')::integer = any (t.rooms), false) then d.device || ' is not its room'
 			end as detail, r.id::text as target
@@ -161,15 +158,15 @@ var proofRules = []proofRule{
 		select 'pass:' || p.id as subject, p.branch_id, case
 			when r.state <> 'DONE' then 'its reservation is ' || r.state
 			when p.room_id <> r.room_id then 'it opens another room'
-			when p.not_before < r.start_at - ` + proofLead + ` then 'it opens from ' || p.not_before
-			when p.not_after > greatest(coalesce(r.stay_end, r.end_at) - ` + proofLead + `, p.not_before + interval '1 second') then 'it opens until ' || p.not_after
+			when p.not_before < r.start_at - ` + unlockLead + ` then 'it opens from ' || p.not_before
+			when p.not_after > greatest(coalesce(r.stay_end, r.end_at) - ` + unlockLead + `, p.not_before + interval '1 second') then 'it opens until ' || p.not_after
 			end as detail, r.id::text as target
 		from pass p join reservation r on r.id = p.reservation_id where p.ended_at is null and p.changed_at >= ` + proofSince},
 
 	{"P2", "no door is opened with a pass outside the window of its reservation", RepairRotate, `
 		select 'pass:' || p.id as subject, p.branch_id, case
 			when e.at < p.not_before - interval '1 second' then e.device || ' opened at ' || e.at || ', before ' || p.not_before
-			when e.at > p.not_after + interval '1 second' and e.at > ` + longestEnd + ` - ` + proofLead + ` + interval '1 second'
+			when e.at > p.not_after + interval '1 second' and e.at > ` + longestEnd + ` - ` + unlockLead + ` + interval '1 second'
 				then e.device || ' opened at ' || e.at || ', after ' || p.not_after
 			end as detail, r.id::text as target
 		from pass_entry e join pass p on p.id = e.pass_id join reservation r on r.id = p.reservation_id

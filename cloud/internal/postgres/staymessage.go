@@ -26,7 +26,7 @@ var (
 		r.start_at > $2 and r.start_at <= $2::timestamptz + interval '1 hour' and r.paid_at <= r.start_at - interval '1 hour'
 		and not exists (select from reservation_move v where v.reservation_id = r.id and v.at > r.start_at - interval '1 hour')`}
 	StayPIN = StayMessage{"stay-pin", `r.start_at`, `
-		r.start_at <= $2::timestamptz + interval '30 minutes' and ` + stayEnd + ` - interval '2 minutes' > $2
+		r.start_at <= $2::timestamptz + interval '30 minutes' and ` + stayEnd + ` - ` + unlockLead + ` > $2
 		and exists (select from pass p where p.reservation_id = r.id and p.ended_at is null)
 		and exists (select from branch b, jsonb_each_text(b.keypads) k (device, kind) where b.id = r.branch_id and k.kind = 'agent'
 			and (k.device = any (b.front_doors) or k.device = (select 'room_' || m.no from room m where m.id = r.room_id)))`}
@@ -35,16 +35,21 @@ var (
 		and (r.start_at <= $2::timestamptz - interval '10 minutes' or r.paid_at <= r.start_at)
 		and not exists (select from reservation_move v where v.reservation_id = r.id and v.at > ` + stayEnd + ` - interval '10 minutes')`}
 	StayDoorFailed = StayMessage{"stay-door-failed", `r.start_at`, `
-		r.start_at - interval '2 minutes' <= $2 and ` + stayEnd + ` - interval '2 minutes' > $2 and (
+		r.start_at - ` + unlockLead + ` <= $2 and ` + stayEnd + ` - ` + unlockLead + ` > $2 and (
 			select d.state in ('FAILED', 'UNKNOWN') and d.detail is distinct from 'claim denied' and d.finished_at < clock_timestamp() - interval '20 seconds'
 			   and not ` + enteredAfter + `
 			from door_request d where d.reservation_id = r.id and d.created_at > clock_timestamp() - interval '10 minutes'
 			order by d.created_at desc limit 1)`}
 	StayNotArrived = StayMessage{"stay-not-arrived", `r.start_at`, `
 		r.start_at <= $2::timestamptz - interval '15 minutes' and r.start_at > $2::timestamptz - interval '30 minutes'
-		and ` + stayEnd + ` - interval '2 minutes' > $2 and ` + notArrived + `
+		and ` + stayEnd + ` - ` + unlockLead + ` > $2 and ` + notArrived + `
 		and not exists (select from reservation_move v where v.reservation_id = r.id and v.at > r.start_at)`}
 )
+
+// announcedStay is the condition that reservation r is a stay that was booked here and may be near $2: within an hour of it, or in progress. The
+// bounds of its occupied time are for the index reservation_upcoming.
+var announcedStay = `r.state = 'DONE' and not r.keys_blocked and r.extends is null and r.source <> 'PARTNER'
+			  and upper(r.occupied) > $2::timestamptz - ` + maxLength + ` and upper(r.occupied) < $2::timestamptz + interval '6 hours 20 minutes'`
 
 // StayMessages lists all messages of a stay.
 var StayMessages = []StayMessage{StayReminder, StayPIN, StayEnding, StayDoorFailed, StayNotArrived}
@@ -56,9 +61,7 @@ func ClaimStayMessages(ctx context.Context, tx pgx.Tx, m StayMessage, now time.T
 	rows, err := tx.Query(ctx, `
 		with due as (
 			select r.id, `+m.at+` as at from reservation r
-			where r.state = 'DONE' and not r.keys_blocked and r.extends is null and r.source <> 'PARTNER'
-			  and upper(r.occupied) > $2::timestamptz - interval '5 hours' and upper(r.occupied) < $2::timestamptz + interval '6 hours 20 minutes'
-			  and `+m.due+` and coalesce(r.mobile, r.email) is not null
+			where `+announcedStay+` and `+m.due+` and coalesce(r.mobile, r.email) is not null
 			  and exists (select from message g where g.reservation_id = r.id)
 			  and not exists (select from stay_message s where s.reservation_id = r.id and s.template = $1 and s.at = `+m.at+`)
 			order by r.start_at, r.id limit $3 for share of r skip locked

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/protocol"
 )
 
@@ -121,13 +122,13 @@ func queueEvents(batch *pgx.Batch, events []event) {
 }
 
 // pinWindow is the time after a disclosure within which a guest may use the PIN: the longest stay, apart from bookings of partners.
-const pinWindow = 5 * time.Hour
+const pinWindow = booking.MaxLength
 
 // knownToLongStay is the condition that PIN p may be known to the guest of a partner's booking of days that is in progress in branch b at
 // $4: a press of this guest failed before the last disclosure.
-const knownToLongStay = `exists (
+var knownToLongStay = `exists (
 	select from reservation x join reservation r on r.id = x.extends join door_request d on d.reservation_id = r.id
-	where x.branch_id = b.id and x.state = 'DONE' and x.start_at <= $4 and x.end_at > $4 and x.start_at > $4::timestamptz - interval '5 hours'
+	where x.branch_id = b.id and x.state = 'DONE' and x.start_at <= $4 and x.end_at > $4 and x.start_at > $4::timestamptz - ` + maxLength + `
 	  and d.device = p.device and d.state in ('FAILED', 'UNKNOWN') and d.created_at <= p.revealed_at)`
 
 // queueForced writes that a door was forced, unless an unlock, the exit button or the keypad explains the opening. A sense

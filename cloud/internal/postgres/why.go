@@ -121,7 +121,7 @@ func oneKeyFacts(ctx context.Context, q Querier, sql string, args ...any) (KeyFa
 func ReservationNear(ctx context.Context, q Querier, branch booking.BranchID, room int, now time.Time, within time.Duration) (id booking.ReservationID, err error) {
 	err = q.QueryRow(ctx, `
 		select coalesce(r.extends, r.id) from reservation r join room m on m.id = r.room_id
-		where r.branch_id = $1 and m.no = $2 and r.start_at < $3::timestamptz + $4::interval and r.start_at > $3::timestamptz - $4::interval - interval '5 hours'
+		where r.branch_id = $1 and m.no = $2 and r.start_at < $3::timestamptz + $4::interval and r.start_at > $3::timestamptz - $4::interval - `+maxLength+`
 		  and r.end_at > $3::timestamptz - $4::interval and r.state in ('WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING', 'CANCELED')
 		order by r.start_at <= $3 and $3 < r.end_at desc, r.state <> 'CANCELED' desc,
 		         abs(extract(epoch from r.start_at - $3)), r.id desc limit 1`, branch, room, now, within).Scan(&id)
