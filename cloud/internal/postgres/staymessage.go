@@ -23,8 +23,8 @@ type StayMessage struct {
 // ended the stay, or staff have.
 var (
 	StayReminder = StayMessage{"stay-reminder", `r.start_at`, `
-		r.start_at > $2 and r.start_at <= $2::timestamptz + interval '1 hour' and r.paid_at <= r.start_at - interval '1 hour'
-		and not exists (select from reservation_move v where v.reservation_id = r.id and v.at > r.start_at - interval '1 hour')`}
+		r.start_at > $2 and r.start_at <= $2::timestamptz + ` + interval(reminderLead) + ` and r.paid_at <= r.start_at - ` + interval(reminderLead) + `
+		and not exists (select from reservation_move v where v.reservation_id = r.id and v.at > r.start_at - ` + interval(reminderLead) + `)`}
 	StayPIN = StayMessage{"stay-pin", `r.start_at`, `
 		r.start_at <= $2::timestamptz + interval '30 minutes' and ` + stayEnd + ` - ` + unlockLead + ` > $2
 		and exists (select from pass p where p.reservation_id = r.id and p.ended_at is null)
@@ -46,10 +46,14 @@ var (
 		and not exists (select from reservation_move v where v.reservation_id = r.id and v.at > r.start_at)`}
 )
 
-// announcedStay is the condition that reservation r is a stay that was booked here and may be near $2: within an hour of it, or in progress. The
-// bounds of its occupied time are for the index reservation_upcoming.
+// reminderLead is how long before the start of a stay its reminder is due, the earliest message about it.
+const reminderLead = time.Hour
+
+// announcedStay is the condition that reservation r is a stay that was booked here and may be near $2: at most reminderLead before it, or in
+// progress. The bounds of its occupied time are for the index reservation_upcoming.
 var announcedStay = `r.state = 'DONE' and not r.keys_blocked and r.extends is null and r.source <> 'PARTNER'
-			  and upper(r.occupied) > $2::timestamptz - ` + maxLength + ` and upper(r.occupied) < $2::timestamptz + interval '6 hours 20 minutes'`
+			  and upper(r.occupied) > $2::timestamptz - ` + maxLength + `
+			  and upper(r.occupied) <= $2::timestamptz + ` + interval(reminderLead+booking.MaxLength+booking.MaxMargin)
 
 // StayMessages lists all messages of a stay.
 var StayMessages = []StayMessage{StayReminder, StayPIN, StayEnding, StayDoorFailed, StayNotArrived}

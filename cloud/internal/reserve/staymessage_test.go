@@ -37,6 +37,25 @@ func TestEndOfAShortStay(t *testing.T) {
 	}
 }
 
+// TestReminderBeforeALongTurnover: the reminder of the longest stay comes an hour before it, however long its room stays empty afterwards.
+func TestReminderBeforeALongTurnover(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, _, id := s.paid(t, sandbox.MethodCard)
+	s.exec(t, `update room set turnover_minutes = 60 where id = (select room_id from reservation where id = $1)`, id)
+	s.exec(t, `update reservation set end_at = start_at + interval '5 hours' where id = $1`, id)
+	if n := s.count(t, `select count(*) from reservation where id = $1 and upper(occupied) = start_at + interval '6 hours'`, id); n != 1 {
+		t.Fatal("the room does not stay empty for an hour after the stay")
+	}
+	s.Clock.Advance(s.start(t, id).Add(-59 * time.Minute).Sub(s.Clock.Now()))
+	if err := s.Replica(t).SweepStays(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.count(t, `select count(*) from stay_message where template = 'stay-reminder' and reservation_id = $1`, id); n != 1 {
+		t.Errorf("%d reminders, want 1", n)
+	}
+}
+
 // TestEndOfAStayThatWasEnded: the guest who ends a stay leaves, so no message announces its end or offers an extension, and neither does one
 // if staff set the end within the ten minutes. A stay that staff have shortened before that is announced to end.
 func TestEndOfAStayThatWasEnded(t *testing.T) {
