@@ -45,18 +45,9 @@ func (c *Console) liveUpgrader() *websocket.Upgrader {
 // a branch, it reports the branches whose agent or alerts have changed.
 func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 	code := r.URL.Query().Get("branch")
-	var day booking.Interval
-	if code != "" {
-		if err := wire.Scope(r, code); err != nil {
-			return err
-		}
-		branch, err := c.Backoffice.Branch(r.Context(), code)
-		if err != nil {
-			return err
-		}
-		if day, err = dayOf(r, branch.Zone); err != nil {
-			return err
-		}
+	day, err := c.watchedDay(r, code)
+	if err != nil {
+		return err
 	}
 	if !websocket.IsWebSocketUpgrade(r) {
 		return &wire.FieldError{Problem: "웹소켓 연결이 필요합니다."}
@@ -83,6 +74,27 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 		return nil // the upgrader has answered
 	}
 	defer func() { _ = conn.Close() }() // the client may have closed it already
+	c.sendEvents(r, conn, code, events)
+	return nil
+}
+
+// watchedDay returns the day of a branch whose events are requested; without a branch, none.
+func (c *Console) watchedDay(r *http.Request, code string) (day booking.Interval, err error) {
+	if code == "" {
+		return day, nil
+	}
+	if err := wire.Scope(r, code); err != nil {
+		return day, err
+	}
+	branch, err := c.Backoffice.Branch(r.Context(), code)
+	if err != nil {
+		return day, err
+	}
+	return dayOf(r, branch.Zone)
+}
+
+// sendEvents sends events until the connection, the session or the right to receive them ends.
+func (c *Console) sendEvents(r *http.Request, conn *websocket.Conn, code string, events <-chan []live.Event) {
 	bound, unbind := c.Sessions.Bound(r)
 	defer unbind()
 	viewer := wire.Principal(r)
@@ -93,30 +105,31 @@ func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 	for {
 		select {
 		case <-closed:
-			return nil
+			return
 		case <-bound.Done():
 			sendClose(conn, websocket.ClosePolicyViolation)
-			return nil
+			return
 		case list, ok := <-events:
 			if !ok {
 				sendClose(conn, websocket.CloseTryAgainLater)
-				return nil
+				return
 			}
 			if list = within(viewer, code, list); len(list) == 0 {
 				continue
 			}
 			_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 			if conn.WriteJSON(map[string][]live.Event{"events": list}) != nil {
-				return nil
+				return
 			}
 		case <-ping.C:
+			var err error
 			if viewer, err = c.Sessions.Recheck(r); err != nil || !viewer.MayWatch() || code != "" && !viewer.Reaches(code) {
 				sendClose(conn, websocket.ClosePolicyViolation)
-				return nil
+				return
 			}
 			_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 			if conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTimeout)) != nil || conn.WriteJSON(noEvents) != nil {
-				return nil
+				return
 			}
 		}
 	}
