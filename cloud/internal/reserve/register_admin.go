@@ -25,7 +25,8 @@ type Registration struct {
 	By     account.Principal
 }
 
-// RegisterWithoutPayment turns an administrator's hold into a confirmed reservation.
+// RegisterWithoutPayment turns an administrator's hold into a confirmed reservation. A repetition with the same contents, as after an answer
+// that was lost, returns the same reservation.
 //
 // Errors: ErrHoldExpired (also if reg.Shown is another hold), account.ErrBranchForbidden, ErrPaymentPending (a virtual account
 // was requested for the hold).
@@ -54,7 +55,30 @@ func (s *Service) RegisterWithoutPayment(ctx context.Context, token Token, reg R
 		}
 		return c.audited(reg.By, "reservation.register", map[string]any{"reason": reg.Note})
 	})
+	if errors.Is(err, ErrHoldExpired) {
+		return s.registered(ctx, token, reg)
+	}
 	return id, err
+}
+
+// registered returns the reservation that an earlier request with the same contents has registered, or ErrHoldExpired.
+func (s *Service) registered(ctx context.Context, token Token, reg Registration) (booking.ReservationID, error) {
+	r, err := postgres.ReservationByToken(ctx, s.DB.Pool, token.hash())
+	if errors.Is(err, booking.ErrNoReservation) {
+		return 0, ErrHoldExpired
+	}
+	if err != nil {
+		return 0, err
+	}
+	branch, err := s.DB.BranchByID(ctx, r.Branch)
+	if err != nil {
+		return 0, err
+	}
+	registered := r.State == booking.Done && r.Method == booking.ByAdmin && reg.By.Reaches(branch.Code) && (reg.Shown == nil || reg.Shown.describes(r, branch))
+	if !registered || r.Name != reg.Name || r.Mobile != reg.Mobile || r.Email != reg.Email || r.Note != reg.Note {
+		return 0, ErrHoldExpired
+	}
+	return r.ID, nil
 }
 
 // adminHeld runs do in a transaction that locks the row of an administrator's live hold. shown is the room and time that the

@@ -1,6 +1,7 @@
 package reserve_test
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yeolda/yeolda/cloud/internal/account"
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
@@ -200,6 +202,53 @@ func TestHoldWhoseCommitIsUnclearIsReleased(t *testing.T) {
 		if _, _, err := replica.Hold(s.ctx, request); err != nil {
 			t.Errorf("%s: another hold, tried again: %v", name, err)
 		}
+	}
+}
+
+// TestRegistrationWhoseCommitIsUnclearIsRepeated: the network loses the answer of the database after a reservation without payment was
+// committed. The administrator receives an error and sends the same again, which is answered as the first attempt would have been. Any
+// other contents are rejected.
+func TestRegistrationWhoseCommitIsUnclearIsRepeated(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	replica, database := s.distant(t)
+	w := s.wish(sandbox.MethodCard)
+	wish := reserve.HoldRequest{Branch: "gangnam", Room: w.Room, Times: local(w.Start, w.Start.Add(time.Hour)), Admin: hq}
+	token, _, err := replica.Hold(s.ctx, wish)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registration := reserve.Registration{Contact: booking.Contact{Name: "홍길동", Mobile: w.Mobile, Language: "ko"}, Note: "점검", Notify: true, Shown: &wish, By: hq}
+	database.Add(faultproxy.Rule{After: w.Mobile, On: "commit\x00"})
+	if _, err := replica.RegisterWithoutPayment(s.ctx, token, registration); err == nil {
+		t.Fatal("a registration without the answer of the database succeeded")
+	}
+	id, err := replica.RegisterWithoutPayment(s.ctx, token, registration)
+	if err != nil {
+		t.Fatalf("tried again: %v", err)
+	}
+	key := s.key(t, int64(id))
+	if again, err := replica.RegisterWithoutPayment(s.ctx, token, registration); err != nil || again != id || s.key(t, int64(id)) != key {
+		t.Errorf("tried once more: reservation %d, %v; want %d with the same key", again, err, id)
+	}
+	for name, change := range map[string]func(r *reserve.Registration){
+		"another contact": func(r *reserve.Registration) { r.Mobile = "01000000001" },
+		"another reason":  func(r *reserve.Registration) { r.Note = "청소" },
+		"another hold": func(r *reserve.Registration) {
+			r.Shown = &reserve.HoldRequest{Branch: wish.Branch, Room: wish.Room + 1, Times: wish.Times}
+		},
+		"another branch's administrator": func(r *reserve.Registration) {
+			r.By = account.Principal{LoginType: account.LoginAdmin, AdminLoginID: "hongdae-manager", Role: account.Manager, Branches: []string{"hongdae"}}
+		},
+	} {
+		other := registration
+		change(&other)
+		if _, err := replica.RegisterWithoutPayment(s.ctx, token, other); !errors.Is(err, reserve.ErrHoldExpired) {
+			t.Errorf("%s: got %v, want ErrHoldExpired", name, err)
+		}
+	}
+	if n := s.count(t, `select count(*) from message where reservation_id = $1 and template = 'reservation-confirmed'`, id); n != 1 {
+		t.Errorf("%d messages with the key, want 1", n)
 	}
 }
 
