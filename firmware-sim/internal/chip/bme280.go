@@ -19,6 +19,7 @@ type bme280 struct {
 const (
 	bmeID         = 0xD0
 	bmeReset      = 0xE0
+	bmeHumid      = 0xF2 // three lowest bits: 0, as after power-on, skips the humidity
 	bmeStatus     = 0xF3
 	bmeControl    = 0xF4 // two lowest bits: 0 sleep, 1 or 2 one conversion, 3 continuous
 	bmeData       = 0xF7 // pressure 3, temperature 3, humidity 2
@@ -27,6 +28,7 @@ const (
 
 	// rawPressure is a constant 1006.5 hPa at 25 °C: the agent does not read it.
 	bmeRawPressure = 415148
+	bmeSkipped     = 0x8000 // the humidity that was not measured
 )
 
 // Calibration: the data sheet's example for temperature, typical values for humidity.
@@ -82,7 +84,7 @@ func (c *bme280) write(now time.Time, register, value byte) {
 	switch {
 	case register == bmeReset && value == 0xB6:
 		*c = *newBME280(c.air)
-	case register == 0xF2, register == 0xF5:
+	case register == bmeHumid, register == 0xF5:
 		c.reg[register] = value
 	case register == bmeControl:
 		c.reg[register] = value
@@ -104,6 +106,9 @@ func (c *bme280) convert(now time.Time) {
 	data := c.reg[bmeData:]
 	for i, v := range []uint32{bmeRawPressure, t} {
 		data[3*i], data[3*i+1], data[3*i+2] = byte(v>>12), byte(v>>4), byte(v<<4)
+	}
+	if c.reg[bmeHumid]&7 == 0 {
+		h = bmeSkipped
 	}
 	data[6], data[7] = byte(h>>8), byte(h)
 }

@@ -8,6 +8,7 @@ import (
 	"periph.io/x/devices/v3/aht20"
 	"periph.io/x/devices/v3/bmxx80"
 
+	"github.com/yeolda/yeolda/agent/sensor"
 	"github.com/yeolda/yeolda/firmware-sim/internal/chip"
 )
 
@@ -49,6 +50,32 @@ func TestPeriphDriversReadTheAir(t *testing.T) {
 			}
 			if got := float64(env.Humidity) / float64(physic.PercentRH); math.Abs(got-air.Humidity) > 0.1 {
 				t.Errorf("humidity = %.3f %%, want %.2f", got, air.Humidity)
+			}
+		})
+	}
+}
+
+// replaceable is a bus whose chip can lose its power.
+type replaceable struct{ *chip.Bus }
+
+// TestChipThatLostPower reads each chip before and after its power was away for a moment between two readings, as with a loose plug. No
+// reading fails meanwhile, and the chip has lost its configuration.
+func TestChipThatLostPower(t *testing.T) {
+	t.Parallel()
+	for _, kind := range chip.Kinds() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			bus := &replaceable{newBus(t, kind)}
+			reader, err := sensor.Open(kind, bus, bus.Address())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, when := range []string{"before", "after"} {
+				got, err := reader.Read(t.Context())
+				if err != nil || math.Abs(got.Celsius-air.Celsius) > 0.02 || math.Abs(got.RelativeHumidity-air.Humidity) > 0.1 {
+					t.Errorf("%s the loss: got %+v, %v, want %+v", when, got, err, air)
+				}
+				bus.Bus = newBus(t, kind)
 			}
 		})
 	}
