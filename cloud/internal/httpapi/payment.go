@@ -306,6 +306,9 @@ func wirePaymentRecord(receipt reserve.Receipt) paymentRecord {
 		Amount: receipt.Amount, PaymentDoneDateTime: wire.Minute(done, zone), CashReceipt: cashReceipt(receipt),
 		Refunded: receipt.Refunded,
 	}
+	if receipt.Ended {
+		record.Status = string(booking.Canceled)
+	}
 	if account := receipt.Payment.Account; receipt.Method == booking.VirtualAccount {
 		record.BankName, record.AccountNumber = wire.Nullable(booking.BankName(account.Bank)), wire.Nullable(account.Number)
 		record.DueDate = wireDue(account, zone)
@@ -314,7 +317,7 @@ func wirePaymentRecord(receipt reserve.Receipt) paymentRecord {
 }
 
 // wireStatus maps the states to the three states of the interface. A reservation that is being cancelled keeps its previous
-// status, although its key is revoked: the money is not refunded yet, and the provider may reject the refund.
+// status, although its key is revoked: the money is not refunded yet, and the provider may reject the refund, which restores the stay.
 func wireStatus(r booking.Reservation) string {
 	switch r.BookingStatus() {
 	case booking.StatusPaid:

@@ -32,7 +32,9 @@ type Receipt struct {
 	Cash    money.CashReceipt // zero: none is wanted
 	Policy  booking.RefundPolicy
 
-	Refunded int // won that the guest has back; of a history only
+	// Of a history only.
+	Refunded int  // won that the guest has back
+	Ended    bool // the stay has ended, although the provider has declined its refund, which an administrator has to pay
 }
 
 // RefundableUntil returns the last moment at which a cancellation by the customer returns money. If none does, it is the time of the hold.

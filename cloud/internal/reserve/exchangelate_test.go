@@ -1,6 +1,7 @@
 package reserve_test
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func (s *shop) notWaiting(t *testing.T, order string) {
 }
 
 // TestDeclinedRefundOfExchangedStay: if the provider declines the refund of an exchanged stay, the stay remains ended and an
-// administrator has to return its money. Confirmed again, it would give the guest two stays.
+// administrator has to return its money. Confirmed again, it would give the guest two stays. The guest's list shows one.
 func TestDeclinedRefundOfExchangedStay(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -43,6 +44,18 @@ func TestDeclinedRefundOfExchangedStay(t *testing.T) {
 	})
 	s.wantState(t, g.order.OrderID, "CANCELING")
 	s.wantState(t, order.OrderID, "DONE")
+	reply, err := g.Do(s.ctx, http.MethodGet, "/my-reservations", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range decode[[]struct {
+		ID     int64
+		Status string
+	}](t, reply.Data) {
+		if want := map[bool]string{true: "CANCELED", false: "DONE"}[r.ID == int64(g.id)]; r.Status != want {
+			t.Errorf("reservation %d is listed as %s, want %s", r.ID, r.Status, want)
+		}
+	}
 	if err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(g.id), By: hq}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/booking"
+	"github.com/yeolda/yeolda/cloud/internal/money"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
 )
 
@@ -48,6 +49,7 @@ func (s *Service) History(ctx context.Context, loginType booking.LoginType, logi
 			return nil, err
 		}
 		receipts[i] = Receipt{Branch: branch, Reservation: r, Payment: payments[r.ID], Cash: cash[r.ID]}
+		receipts[i].Ended = r.State == booking.Canceling && refunds[r.ID].State == money.RefundFailed
 		if !r.PaidAt.IsZero() {
 			receipts[i].Refunded = r.Amount - kept(r, payments[r.ID], refunds[r.ID])
 		}
