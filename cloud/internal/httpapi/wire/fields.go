@@ -232,15 +232,21 @@ func isObject(raw []byte) bool {
 	return len(trimmed) > 0 && trimmed[0] == '{'
 }
 
-// Blank reports whether a string is absent or consists of spaces.
-func Blank(value *string) bool { return value == nil || strings.TrimSpace(*value) == "" }
+// Blank reports whether a string is absent or shows nothing, such as spaces and characters without a width.
+func Blank(value *string) bool { return value == nil || !strings.ContainsFunc(*value, visible) }
+
+func visible(r rune) bool {
+	const emptyBraille = '\u2800'
+	return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) && r != emptyBraille
+}
 
 // Text checks a required string of at most max characters (not bytes).
 func Text(field string, value *string, max int) (string, error) {
-	if Blank(value) {
-		return "", Missing(field)
+	text, err := OptionalText(field, value, max)
+	if err == nil && text == "" {
+		err = Missing(field)
 	}
-	return OptionalText(field, value, max)
+	return text, err
 }
 
 // DecodeReason reads the body {reason} of a request that a person must explain.
@@ -268,7 +274,8 @@ func DecodeEnabled(r *http.Request) (bool, error) {
 	return *body.Enabled, nil
 }
 
-// OptionalText checks a string that may be absent or empty.
+// OptionalText checks a string that may be absent or empty. It removes the characters that change the direction of the text around the
+// string, such as that of a phone number behind a name.
 func OptionalText(field string, value *string, max int) (string, error) {
 	if value == nil {
 		return "", nil
@@ -279,7 +286,15 @@ func OptionalText(field string, value *string, max int) (string, error) {
 	if strings.ContainsFunc(*value, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f }) {
 		return "", Malformed(field)
 	}
-	return strings.TrimSpace(*value), nil
+	if Blank(value) {
+		return "", nil
+	}
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if '\u202a' <= r && r <= '\u202e' || '\u2066' <= r && r <= '\u2069' {
+			return -1
+		}
+		return r
+	}, *value)), nil
 }
 
 // Whole checks a required integer within [low, high].
