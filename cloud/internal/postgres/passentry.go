@@ -40,41 +40,23 @@ const ofJournal = `journal = $2 and username in (
 // reservation. Entries may overtake each other: one that arrives before its predecessor is stored, and acknowledged with it. If
 // the predecessor is not there after lossAge, it is lost. One that differs from an earlier report is stored beside it, in a journal of its own.
 func StoreEntry(ctx context.Context, tx pgx.Tx, username string, e protocol.PassEntry, now time.Time) (s StoredEntry, err error) {
-	var (
-		last   uint64
-		hash   string
-		broken *uint64
-		branch booking.BranchID
-	)
-	_, err = tx.Exec(ctx, `
-		insert into pass_journal (username, journal, entry, hash)
-		select $1, $2, coalesce(before.entry, 0), coalesce(before.hash, '')
-		from (select) own left join (select entry, hash from pass_journal where `+ofJournal+` order by entry desc limit 1) before on true
-		on conflict do nothing`, username, e.Journal)
+	end, err := lockJournal(ctx, tx, username, e.Journal)
 	if err != nil {
 		return s, err
 	}
-	err = tx.QueryRow(ctx, `
-		select j.entry, j.hash, j.broken, c.branch_id from pass_journal j join agent_credential c on c.username = j.username
-		where j.username = $1 and j.journal = $2 for update of j`, username, e.Journal).Scan(&last, &hash, &broken, &branch)
-	if err != nil {
-		return s, err
-	}
-	if s.Reservation, err = reservationOfEntry(ctx, tx, branch, e); err != nil {
-		return s, err
-	}
-	var known []string // the hashes of this entry in earlier reports
-	err = tx.QueryRow(ctx, `select coalesce(array_agg(hash), '{}') from pass_entry where entry = $3 and `+ofJournal, username, e.Journal, e.Entry).Scan(&known)
-	if err != nil {
+	if s.Reservation, err = reservationOfEntry(ctx, tx, end.branch, e); err != nil {
 		return s, err
 	}
 	journal := e.Journal
+	known, err := hashesOf(ctx, tx, username, journal, e.Entry)
+	if err != nil {
+		return s, err
+	}
 	// An entry that says something else than before was changed on the way or on the machine, or its card was restored from an older image.
 	// It is stored beside the first one: a guest who entered must not count as one who did not.
 	if s.Broken = len(known) > 0 && !slices.Contains(known, e.Hash); s.Broken {
 		journal = e.Journal + "/" + e.Hash
-		err = tx.QueryRow(ctx, `select coalesce(array_agg(hash), '{}') from pass_entry where entry = $3 and `+ofJournal, username, journal, e.Entry).Scan(&known)
-		if err != nil {
+		if known, err = hashesOf(ctx, tx, username, journal, e.Entry); err != nil {
 			return s, err
 		}
 	}
@@ -82,7 +64,7 @@ func StoreEntry(ctx context.Context, tx pgx.Tx, username string, e protocol.Pass
 		_, err = tx.Exec(ctx, `
 			insert into pass_entry (username, journal, entry, branch_id, pass_id, reservation_id, device, at, outcome, reason, source, previous, hash, received_at)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-			username, journal, e.Entry, branch, null(e.Pass), null(s.Reservation), e.Device, e.At, e.Outcome, e.Reason, e.Source, e.Previous, e.Hash, now)
+			username, journal, e.Entry, end.branch, null(e.Pass), null(s.Reservation), e.Device, e.At, e.Outcome, e.Reason, e.Source, e.Previous, e.Hash, now)
 		if err != nil {
 			return s, err
 		}
@@ -90,37 +72,73 @@ func StoreEntry(ctx context.Context, tx pgx.Tx, username string, e protocol.Pass
 			return s, err
 		}
 	}
-	if e.Entry <= last {
-		s.Ack = e.Entry // not last: those between may be others than before, and not be here
+	if e.Entry <= end.entry {
+		s.Ack = e.Entry // not the last one: those between may be others than before, and not be here
 		return s, nil
 	}
-	stored, err := entriesAfter(ctx, tx, username, e.Journal, last)
+	err = s.continueJournal(ctx, tx, username, e.Journal, end, now)
+	return s, err
+}
+
+// journalEnd is the last entry of a journal that continues the chain.
+type journalEnd struct {
+	entry  uint64
+	hash   string
+	broken *uint64 // the first entry that does not continue the chain
+	branch booking.BranchID
+}
+
+// lockJournal locks the journal of an agent, which it begins if it is a new one.
+func lockJournal(ctx context.Context, tx pgx.Tx, username, journal string) (end journalEnd, err error) {
+	_, err = tx.Exec(ctx, `
+		insert into pass_journal (username, journal, entry, hash)
+		select $1, $2, coalesce(before.entry, 0), coalesce(before.hash, '')
+		from (select) own left join (select entry, hash from pass_journal where `+ofJournal+` order by entry desc limit 1) before on true
+		on conflict do nothing`, username, journal)
 	if err != nil {
-		return s, err
+		return end, err
 	}
-	if first := stored[0]; first.Entry > last+1 {
+	err = tx.QueryRow(ctx, `
+		select j.entry, j.hash, j.broken, c.branch_id from pass_journal j join agent_credential c on c.username = j.username
+		where j.username = $1 and j.journal = $2 for update of j`, username, journal).Scan(&end.entry, &end.hash, &end.broken, &end.branch)
+	return end, err
+}
+
+// hashesOf returns the hashes with which an entry of a journal was reported.
+func hashesOf(ctx context.Context, q Querier, username, journal string, entry uint64) (hashes []string, err error) {
+	err = q.QueryRow(ctx, `select coalesce(array_agg(hash), '{}') from pass_entry where entry = $3 and `+ofJournal, username, journal, entry).Scan(&hashes)
+	return hashes, err
+}
+
+// continueJournal moves the end of a journal over the stored entries that follow it, and over the gap before them if those in the gap are lost.
+func (s *StoredEntry) continueJournal(ctx context.Context, tx pgx.Tx, username, journal string, end journalEnd, now time.Time) error {
+	stored, err := entriesAfter(ctx, tx, username, journal, end.entry)
+	if err != nil {
+		return err
+	}
+	if first := stored[0]; first.Entry > end.entry+1 {
 		if now.Sub(first.received) < lossAge {
-			return s, nil // its predecessor may be on its way
+			return nil // its predecessor may be on its way
 		}
-		restored, err := restoredSince(ctx, tx, username, e.Journal, last)
+		restored, err := restoredSince(ctx, tx, username, journal, end.entry)
 		if err != nil {
-			return s, err
+			return err
 		}
-		s.Missing, last, hash = !restored, first.Entry-1, first.Previous
+		s.Missing, end.entry, end.hash = !restored, first.Entry-1, first.Previous
 	}
 	for _, next := range stored {
-		if next.Entry != last+1 {
+		if next.Entry != end.entry+1 {
 			break
 		}
-		if broken == nil && (next.Hash != next.Chain() || next.Previous != hash) {
-			broken, s.Broken = &next.Entry, true
+		if end.broken == nil && (next.Hash != next.Chain() || next.Previous != end.hash) {
+			end.broken, s.Broken = &next.Entry, true
 		}
-		last, hash = next.Entry, next.Hash
+		end.entry, end.hash = next.Entry, next.Hash
 	}
-	s.Ack = last
+	s.Ack = end.entry
 	_, err = tx.Exec(ctx, `update pass_journal set entry = $3, hash = $4, broken = $5 where username = $1 and journal = $2`,
-		username, e.Journal, last, hash, broken)
-	return s, err
+		username, journal, end.entry, end.hash, end.broken)
+	return err
 }
 
 // restoredSince reports whether the database was restored from a backup since it stored the entries of a journal up to a number, or since the
