@@ -196,42 +196,7 @@ func (d *exam) examineBranches(ctx context.Context, db *postgres.DB) error {
 		}
 	}
 	for _, b := range branches {
-		const subject = "branch"
-		well := true
-		complain := func(text, remedy string) {
-			well = false
-			d.warn(subject, b.Code+" "+text, remedy)
-		}
-		if _, err := time.LoadLocation(b.Zone); err != nil {
-			well = false
-			d.fail(subject, fmt.Sprintf("%s has the unknown time zone %q", b.Code, b.Zone), "update branch set time_zone = 'Asia/Seoul' where code = '"+b.Code+"'")
-		}
-		if b.Agents == 0 {
-			complain("has no agent", "yeolda agent enroll "+b.Code)
-		} else if !b.Online {
-			complain("is offline, last seen "+when(b.SeenAt), "look at the agent there: yeolda-agent doctor")
-		}
-		if b.Ahead {
-			well = false
-			d.fail(subject, b.Code+" opens no door: its agent uses grant keys that this database lacks, as after the restoration of a backup from before they were rotated",
-				"restore a later backup, or enroll each Pi again: yeolda agent enroll "+b.Code+" --replace USERNAME")
-		}
-		if len(b.Unpriced) > 0 {
-			complain(fmt.Sprintf("has rooms without a price: %v", b.Unpriced), "customers cannot reserve them; set prices in the branch file")
-		}
-		if missing := len(b.Rooms) + 1 - len(b.PINs); missing > 0 {
-			complain(fmt.Sprintf("lacks the PINs of its doors: %d", missing), "yeolda branch apply creates them")
-		}
-		if n := exposed[b.Code]; n > 0 {
-			complain(fmt.Sprintf("has door PINs that were disclosed to guests: %d", n), "change them at the keypads; yeolda pin list shows which, yeolda pin set records the change")
-		}
-		if shut := shutPINs(keys, b.PINs); shut > 0 {
-			well = false
-			d.fail(subject, fmt.Sprintf("%s has door PINs that cannot be decrypted with the encryption key: %d", b.Code, shut), "add the key they were sealed with to YEOLDA_ENCRYPTION_KEY, behind a comma")
-		}
-		if well {
-			d.ok(subject, b.Code+" is online")
-		}
+		d.examineBranch(b, exposed[b.Code], shutPINs(keys, b.PINs))
 	}
 	misplaced, err := postgres.Misplaced(ctx, db.Pool, 10)
 	if err == nil && len(misplaced) > 0 {
@@ -239,6 +204,47 @@ func (d *exam) examineBranches(ctx context.Context, db *postgres.DB) error {
 			"move each to a room of its branch in the console, or end it and enter it again")
 	}
 	return err
+}
+
+// examineBranch reports the problems of a branch. exposed is the number of its PINs that guests know, shut of those that no key opens.
+func (d *exam) examineBranch(b postgres.BranchDiagnosis, exposed, shut int) {
+	const subject = "branch"
+	well := true
+	warn := func(text, remedy string) {
+		well = false
+		d.warn(subject, b.Code+" "+text, remedy)
+	}
+	fail := func(text, remedy string) {
+		well = false
+		d.fail(subject, b.Code+" "+text, remedy)
+	}
+	if _, err := time.LoadLocation(b.Zone); err != nil {
+		fail(fmt.Sprintf("has the unknown time zone %q", b.Zone), "update branch set time_zone = 'Asia/Seoul' where code = '"+b.Code+"'")
+	}
+	if b.Agents == 0 {
+		warn("has no agent", "yeolda agent enroll "+b.Code)
+	} else if !b.Online {
+		warn("is offline, last seen "+when(b.SeenAt), "look at the agent there: yeolda-agent doctor")
+	}
+	if b.Ahead {
+		fail("opens no door: its agent uses grant keys that this database lacks, as after the restoration of a backup from before they were rotated",
+			"restore a later backup, or enroll each Pi again: yeolda agent enroll "+b.Code+" --replace USERNAME")
+	}
+	if len(b.Unpriced) > 0 {
+		warn(fmt.Sprintf("has rooms without a price: %v", b.Unpriced), "customers cannot reserve them; set prices in the branch file")
+	}
+	if missing := len(b.Rooms) + 1 - len(b.PINs); missing > 0 {
+		warn(fmt.Sprintf("lacks the PINs of its doors: %d", missing), "yeolda branch apply creates them")
+	}
+	if exposed > 0 {
+		warn(fmt.Sprintf("has door PINs that were disclosed to guests: %d", exposed), "change them at the keypads; yeolda pin list shows which, yeolda pin set records the change")
+	}
+	if shut > 0 {
+		fail(fmt.Sprintf("has door PINs that cannot be decrypted with the encryption key: %d", shut), "add the key they were sealed with to YEOLDA_ENCRYPTION_KEY, behind a comma")
+	}
+	if well {
+		d.ok(subject, b.Code+" is online")
+	}
 }
 
 // examineCompany names the facts that the law requires and that the pages lack.
