@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"periph.io/x/conn/v3/gpio"
 
 	"github.com/yeolda/yeolda/protocol"
@@ -44,7 +45,7 @@ type input struct {
 	seen      gpio.Level         // by the latest read
 	ready     bool               // the latest read succeeded
 	moved     time.Time          // when two consecutive reads disagreed last
-	limit     time.Time          // when as many changes may be reported at once as ever
+	limit     *rate.Limiter      // of the changes that are reported
 
 	mu    sync.Mutex
 	known bool       // it could be read since the start
@@ -66,7 +67,7 @@ func (l Lock) inputs() []*input {
 	}
 	list = slices.DeleteFunc(list, func(i *input) bool { return i.pin == nil })
 	for _, i := range list {
-		i.err = errNotRead
+		i.err, i.limit = errNotRead, rate.NewLimiter(rate.Every(eventInterval), eventBurst)
 	}
 	return list
 }
@@ -143,12 +144,7 @@ func (i *input) poll() protocol.EventKind {
 
 // suppress reports whether the change that poll returned is not to be reported, because there were too many.
 func (i *input) suppress() bool {
-	now := time.Now()
-	if i.limit.Before(now) {
-		i.limit = now
-	}
-	if i.limit.Sub(now) < eventBurst*eventInterval {
-		i.limit = i.limit.Add(eventInterval)
+	if i.limit.Allow() {
 		return false
 	}
 	i.mu.Lock()
