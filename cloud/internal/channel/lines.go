@@ -29,56 +29,77 @@ var wanted = map[string]bool{
 // library recurses on every BEGIN and copies a parameter for each of its characters, so it only gets small, flat
 // pieces. An error means that the calendar is incomplete.
 func splitEvents(body []byte) ([][]string, error) {
-	body = bytes.TrimPrefix(body, []byte("\ufeff"))
-	var events [][]string
-	var stack []string
-	var event []string
-	calendars := 0
-	err := unfold(body, func(line string) error {
-		name, _, _ := strings.Cut(line, ":")
-		name, _, _ = strings.Cut(name, ";")
-		name = strings.ToUpper(name)
-		value := line[strings.LastIndexByte(line, ':')+1:]
-		switch name {
-		case "BEGIN":
-			stack = append(stack, strings.ToUpper(strings.TrimSpace(value)))
-			switch {
-			case len(stack) > maxDepth:
-				return fmt.Errorf("components nest deeper than %d", maxDepth)
-			case len(stack) == 1 && stack[0] != "VCALENDAR":
-				return errIncomplete
-			case len(stack) == 2 && stack[1] == "VEVENT":
-				event = []string{}
-			}
-		case "END":
-			if len(stack) == 0 || stack[len(stack)-1] != strings.ToUpper(strings.TrimSpace(value)) {
-				return errIncomplete
-			}
-			if len(stack) == 2 && stack[1] == "VEVENT" {
-				if events = append(events, event); len(events) > maxEvents {
-					return fmt.Errorf("%w: more than %d events", ErrOverBudget, maxEvents)
-				}
-			}
-			if stack = stack[:len(stack)-1]; len(stack) == 0 {
-				calendars++
-			}
-		default:
-			if len(stack) == 0 {
-				return errIncomplete
-			}
-			if len(stack) == 2 && stack[1] == "VEVENT" && wanted[name] {
-				event = append(event, line)
-			}
-		}
-		return nil
-	})
+	var s splitter
+	err := unfold(bytes.TrimPrefix(body, []byte("\ufeff")), s.line)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(stack) > 0 || calendars == 0:
+	case len(s.open) > 0 || s.calendars == 0:
 		return nil, errIncomplete
 	}
-	return events, nil
+	return s.events, nil
+}
+
+// splitter collects the events of a calendar, line by line.
+type splitter struct {
+	events    [][]string
+	open      []string // the names of the components that have begun and not ended
+	event     []string // the lines of the present event
+	calendars int      // that have ended
+}
+
+func (s *splitter) line(line string) error {
+	name, _, _ := strings.Cut(line, ":")
+	name, _, _ = strings.Cut(name, ";")
+	name = strings.ToUpper(name)
+	switch {
+	case name == "BEGIN":
+		return s.begin(componentOf(line))
+	case len(s.open) == 0:
+		return errIncomplete
+	case name == "END":
+		return s.end(componentOf(line))
+	case s.inEvent() && wanted[name]:
+		s.event = append(s.event, line)
+	}
+	return nil
+}
+
+// componentOf returns the name of the component that a line begins or ends.
+func componentOf(line string) string {
+	return strings.ToUpper(strings.TrimSpace(line[strings.LastIndexByte(line, ':')+1:]))
+}
+
+// inEvent reports whether the present component is an event of a calendar.
+func (s *splitter) inEvent() bool { return len(s.open) == 2 && s.open[1] == "VEVENT" }
+
+func (s *splitter) begin(component string) error {
+	s.open = append(s.open, component)
+	switch {
+	case len(s.open) > maxDepth:
+		return fmt.Errorf("components nest deeper than %d", maxDepth)
+	case s.open[0] != "VCALENDAR":
+		return errIncomplete
+	case s.inEvent():
+		s.event = []string{}
+	}
+	return nil
+}
+
+func (s *splitter) end(component string) error {
+	last := len(s.open) - 1
+	if s.open[last] != component {
+		return errIncomplete
+	}
+	if s.inEvent() {
+		if s.events = append(s.events, s.event); len(s.events) > maxEvents {
+			return fmt.Errorf("%w: more than %d events", ErrOverBudget, maxEvents)
+		}
+	}
+	if s.open = s.open[:last]; last == 0 {
+		s.calendars++
+	}
+	return nil
 }
 
 // unfold calls f with each non-empty content line (RFC 5545, 3.1). Bare line feeds also end a line.
