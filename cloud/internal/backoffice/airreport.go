@@ -1,7 +1,6 @@
 package backoffice
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -56,25 +55,17 @@ func (s *Service) Air(ctx context.Context, b booking.Branch, from, to booking.Da
 	}
 	var rows []AirRow
 	for _, p := range policies {
-		runs, used := runsOf(p.Unit, commands, until), usesOf(p.Unit, policies, stays)
+		runs, uses := runsOf(p.Unit, commands, until), usesOf(p.Unit, policies, stays)
 		for day := from; !to.Before(day); day = day.AddDays(1) {
-			row := AirRow{RoomNo: p.RoomNo, Unit: p.Unit, Date: day}
-			window := booking.Interval{Start: day.At(0, b.Zone), End: day.AddDays(1).At(0, b.Zone)}
-			running, used := overlap([]booking.Interval{window}, runs), overlap([]booking.Interval{window}, used)
-			run := length(running)
-			row.RunMinutes = minutes(run)
-			row.IdleMinutes = minutes(run - length(overlap(running, used)))
-			if p.HourlyCost != nil {
-				cost := int(math.Round(float64(*p.HourlyCost) * run.Hours()))
-				row.Cost = &cost
-			}
+			row := airRow(p, day, b.Zone, runs, uses)
+			midnight := day.At(0, time.UTC)
 			for _, t := range temperatures {
-				if p.Sensor != nil && t.Location == *p.Sensor && t.Day.Equal(day.At(0, time.UTC)) {
+				if p.Sensor != nil && t.Location == *p.Sensor && t.Day.Equal(midnight) {
 					row.Low, row.Mean, row.High = tenths(t.Low), tenths(t.Mean), tenths(t.High)
 				}
 			}
 			for _, f := range failures {
-				if f.RoomNo == p.RoomNo && f.Day.Equal(day.At(0, time.UTC)) {
+				if f.RoomNo == p.RoomNo && f.Day.Equal(midnight) {
 					row.NoEffect = f.Count
 				}
 			}
@@ -84,10 +75,20 @@ func (s *Service) Air(ctx context.Context, b booking.Branch, from, to booking.Da
 	return rows, nil
 }
 
-func tenths(v float64) *float64 {
-	v = math.Round(v*10) / 10
-	return &v
+// airRow returns the running time of a room's unit on a day, and its cost. runs are the times at which the unit was on, uses those at which any of
+// its rooms had a stay.
+func airRow(p postgres.ClimatePolicy, date booking.Date, zone *time.Location, runs, uses []booking.Interval) AirRow {
+	day := []booking.Interval{{Start: date.At(0, zone), End: date.AddDays(1).At(0, zone)}}
+	running := overlap(day, runs)
+	run := length(running)
+	row := AirRow{RoomNo: p.RoomNo, Unit: p.Unit, Date: date, RunMinutes: minutes(run), IdleMinutes: minutes(run - length(overlap(running, uses)))}
+	if p.HourlyCost != nil {
+		row.Cost = new(int(math.Round(float64(*p.HourlyCost) * run.Hours())))
+	}
+	return row
 }
+
+func tenths(v float64) *float64 { return new(math.Round(v*10) / 10) }
 
 func minutes(d time.Duration) int { return int(math.Round(d.Minutes())) }
 
@@ -117,7 +118,7 @@ func usesOf(unit string, policies []postgres.ClimatePolicy, stays []postgres.Sol
 			times = append(times, booking.Interval{Start: stay.Start, End: stay.End})
 		}
 	}
-	slices.SortFunc(times, func(a, b booking.Interval) int { return cmp.Compare(a.Start.UnixNano(), b.Start.UnixNano()) })
+	slices.SortFunc(times, func(a, b booking.Interval) int { return a.Start.Compare(b.Start) })
 	for _, t := range times {
 		if n := len(uses); n > 0 && !t.Start.After(uses[n-1].End) {
 			if t.End.After(uses[n-1].End) {
