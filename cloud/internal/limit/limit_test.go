@@ -49,6 +49,39 @@ func TestWindowBeginsWithTheFirstTry(t *testing.T) {
 	}
 }
 
+// TestWindowOfAFastClockDoesNotLast exhausts a limit while the clock of the database is nine hours ahead, as in a machine that keeps local
+// time. Once the clock is right, the subject must not wait nine hours.
+func TestWindowOfAFastClockDoesNotLast(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	right := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	now := right.Add(9 * time.Hour)
+	db.Now = func() time.Time { return now }
+	l := &limit.Limiter{DB: db}
+	for range rule.Max + 1 {
+		_ = l.Take(t.Context(), rule, "a") // the last one is refused
+	}
+	if err := l.Check(t.Context(), rule, "a"); !errors.Is(err, limit.ErrExceeded) {
+		t.Fatalf("while the clock is ahead: got %v, want ErrExceeded", err)
+	}
+	now = right
+	if err := l.Check(t.Context(), rule, "a"); err != nil {
+		t.Errorf("check by the right clock: %v", err)
+	}
+	for n := range rule.Max {
+		if err := l.Take(t.Context(), rule, "a"); err != nil {
+			t.Errorf("attempt %d by the right clock: %v", n, err)
+		}
+	}
+	now = right.Add(-time.Second) // of a replica that lags behind
+	if err := l.Take(t.Context(), rule, "a"); !errors.Is(err, limit.ErrExceeded) {
+		t.Errorf("beyond the limit, a second behind the window: got %v, want ErrExceeded", err)
+	}
+	if err := l.Check(t.Context(), rule, "a"); !errors.Is(err, limit.ErrExceeded) {
+		t.Errorf("checked a second behind the window: got %v, want ErrExceeded", err)
+	}
+}
+
 func TestCountIsExactUnderLoad(t *testing.T) {
 	t.Parallel()
 	l := &limit.Limiter{DB: pgtest.New(t)}
