@@ -38,7 +38,8 @@ func (c *adoptCmd) Run(p *program) error {
 			fmt.Fprintln(p.out, "the key that signs grants was lost, too, and there is a new one: enroll each Pi again that yeolda agent keys list names")
 			fallthrough
 		case changed:
-			fmt.Fprintln(p.out, "the keys of the settings are those of the database from now on; yeolda doctor names the PINs that cannot be read")
+			fmt.Fprintln(p.out, "the keys of the settings are those of the database from now on; yeolda doctor names the PINs that cannot be read. "+
+				"If YEOLDA_GRANT_KEY is new, no door opens until its Pi is enrolled again: yeolda agent list names them")
 		default:
 			fmt.Fprintln(p.out, "these are the keys of the database already")
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/alert"
+	"github.com/yeolda/yeolda/cloud/internal/booking"
 	"github.com/yeolda/yeolda/cloud/internal/config"
 	"github.com/yeolda/yeolda/cloud/internal/grantkey"
 	"github.com/yeolda/yeolda/cloud/internal/moneytest"
@@ -113,6 +114,23 @@ func TestServiceWorksAfterItsKeyIsLost(t *testing.T) {
 			ring(t, lost).Seal(postgres.CodeKeyPurpose, []byte("key"))); err != nil {
 			t.Fatal(err)
 		}
+		buy(t, shop, 3)
+		for _, sql := range []string{
+			`update reservation set start_at = start_at - interval '2 days', end_at = end_at - interval '2 days',
+				occupied = tstzrange(lower(occupied) - interval '2 days', upper(occupied) - interval '2 days') where room_id = (select id from room where no = 3 and branch_id = reservation.branch_id)`,
+			`insert into pass_listed (username, epoch, version, pass_id, room_id, not_before, not_after)
+				select username, 1, 1, pass.id, room_id, not_before, not_after from pass, agent_credential c where c.branch_id = pass.branch_id and c.active`,
+			`insert into pass_agent (username, version, applied_epoch, applied_version) select username, 1, 1, 1 from agent_credential where active
+				on conflict (username) do update set version = 1, applied_epoch = 1, applied_version = 1`,
+		} {
+			if _, err := shop.DB.Pool.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := shop.DB.Pool.Exec(t.Context(), `insert into webhook (url, secret, created_by, created_at, place) values ('https://example.com', $1, '', now(), 0)`,
+			ring(t, lost).Seal("webhook-secret", []byte("whsec_a"))); err != nil {
+			t.Fatal(err)
+		}
 		s.ok("agent", "keys", "rotate")
 		s.run("", "agent", "keys", "finish", "--force") // unless the service was faster
 	})
@@ -127,6 +145,7 @@ func TestServiceWorksAfterItsKeyIsLost(t *testing.T) {
 		shop := serve(t, fresh)
 		buy(t, shop, 2) // its PIN must differ from that of the pass before
 		sealed := ring(t, fresh)
+		wantKeysReplaced(t, shop)
 		if _, err := (&alert.Service{DB: shop.DB, Keys: sealed}).Contacts(t.Context(), ""); err != nil {
 			t.Error(err)
 		}
@@ -153,4 +172,41 @@ func TestServiceWorksAfterItsKeyIsLost(t *testing.T) {
 			}
 		}
 	})
+}
+
+// wantKeysReplaced checks that the guest of a stay to come receives another key, that reservations can be looked at, that no PIN is shown as one
+// that a keypad knows, and that the receiver of events whose secret is lost is reported.
+func wantKeysReplaced(t *testing.T, shop *servicetest.Stack) {
+	t.Helper()
+	var replaced, known, disabled int
+	for limit := time.Now().Add(time.Minute); replaced == 0 && time.Now().Before(limit); time.Sleep(50 * time.Millisecond) {
+		if err := shop.DB.Pool.QueryRow(t.Context(), `select count(*) from message where template = 'key-changed'`).Scan(&replaced); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if replaced != 1 {
+		t.Errorf("got %d messages with another key, want 1", replaced)
+	}
+	rows, err := shop.DB.Pool.Query(t.Context(), `select id from reservation where state = 'DONE' order by id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[booking.ReservationID])
+	if err != nil || len(ids) != 3 {
+		t.Fatalf("got reservations %v (%v), want 3", ids, err)
+	}
+	for _, id := range ids {
+		if _, err := shop.Replica(t).Detail(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+		if pass, err := postgres.PassOf(t.Context(), shop.DB.Pool, id); err == nil && pass.Ready {
+			known++
+		}
+	}
+	if known != 0 {
+		t.Errorf("%d PINs are shown as known to a keypad, want none", known)
+	}
+	if err := shop.DB.Pool.QueryRow(t.Context(), `select count(*) from alert where kind = 'webhook-disabled' and ended_at is null`).Scan(&disabled); err != nil || disabled != 1 {
+		t.Errorf("got %d alerts about webhooks (%v), want 1", disabled, err)
+	}
 }

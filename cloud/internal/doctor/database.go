@@ -240,7 +240,7 @@ func (d *exam) examineBranch(b postgres.BranchDiagnosis, exposed, shut int) {
 		warn(fmt.Sprintf("has door PINs that were disclosed to guests: %d", exposed), "change them at the keypads; yeolda pin list shows which, yeolda pin set records the change")
 	}
 	if shut > 0 {
-		fail(fmt.Sprintf("has door PINs that cannot be decrypted with the encryption key: %d", shut), "add the key they were sealed with to YEOLDA_ENCRYPTION_KEY, behind a comma")
+		fail(fmt.Sprintf("has door PINs that cannot be decrypted with the encryption key: %d", shut), "add the key they were sealed with to YEOLDA_ENCRYPTION_KEY, behind a comma; if it is lost, set the PINs again: yeolda pin set")
 	}
 	if well {
 		d.ok(subject, b.Code+" is online")

@@ -117,8 +117,8 @@ func (s *Webhooks) Serve(ctx context.Context, id int64) error {
 // the next attempt.
 func (s *Webhooks) deliverAll(ctx context.Context, w postgres.Webhook, leased time.Time) (retryAt time.Time, err error) {
 	secret, err := s.Keys.Open(secretPurpose, w.Secret)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("secret of webhook %d: %w", w.ID, err)
+	if err != nil { // sealed with a key that this process lacks; another one may have it
+		return s.DB.Now().Add(awayDelay), fmt.Errorf("secret of webhook %d: %w", w.ID, err)
 	}
 	signer, err := standardwebhooks.NewWebhook(string(secret))
 	if err != nil {

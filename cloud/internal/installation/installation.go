@@ -91,12 +91,12 @@ func (k Keys) Check(ctx context.Context, q postgres.Querier) error {
 // Adopt records the keys in place of those that the database was written with. Values sealed with lost keys remain unreadable, except
 // those that postgres.ForgetLost removes. It reports whether the keys are other ones than before.
 func (k Keys) Adopt(ctx context.Context, db *postgres.DB, actor string) (changed bool, err error) {
-	err = db.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
+	err = db.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		recorded, found, err := postgres.FindInstallation(ctx, tx)
 		if err != nil {
 			return err
 		}
-		if err := postgres.ForgetLost(ctx, tx, k.Sealing); err != nil {
+		if err := postgres.ForgetLost(ctx, tx, k.Sealing, now); err != nil {
 			return err
 		}
 		changed = !found || k.open(recorded) != nil || !slices.Equal(recorded.GrantKeys, k.public())

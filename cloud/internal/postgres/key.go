@@ -143,6 +143,19 @@ func UnsealedKeys(ctx context.Context, q Querier, limit int) ([]UnsealedKey, err
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[UnsealedKey])
 }
 
+// StaysWithoutKeyText returns reservations with a key whose text was lost with the encryption key (ForgetLost).
+func StaysWithoutKeyText(ctx context.Context, q Querier, now time.Time, limit int) ([]booking.ReservationID, error) {
+	rows, err := q.Query(ctx, `
+		select r.id from access_key k join reservation r on r.id = k.reservation_id
+		where k.sealed is null and k.kind = 'owner' and k.revoked_at is null and r.doorlock_key is null
+		  and r.state = 'DONE' and not r.keys_blocked and `+stayEnd+` > $1
+		order by k.id limit $2`, now, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[booking.ReservationID])
+}
+
 // SealKey stores the sealed text of a key that was taken over.
 func SealKey(ctx context.Context, q Querier, id int64, sealed []byte) error {
 	_, err := q.Exec(ctx, `update access_key set sealed = $2 where id = $1 and sealed is null`, id, sealed)
