@@ -127,7 +127,7 @@ func build(tree fs.FS, options api.BuildOptions) api.BuildResult {
 	options.Charset = api.CharsetUTF8
 	options.MinifySyntax, options.MinifyWhitespace, options.MinifyIdentifiers = true, true, true
 	options.LegalComments = api.LegalCommentsNone
-	options.TsconfigRaw = `{"compilerOptions": {"useDefineForClassFields": true}}`
+	options.TsconfigRaw = `{"compilerOptions": {"useDefineForClassFields": false}}`
 	options.Plugins = append(options.Plugins, fromTree(tree))
 	return api.Build(options)
 }

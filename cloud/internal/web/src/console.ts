@@ -8,7 +8,7 @@ import { cleaningScreen } from "./console/cleaning";
 import { climateScreen } from "./console/climate";
 import { closuresScreen } from "./console/closures";
 import { companyScreen } from "./console/company";
-import { askWhenRequired } from "./console/confirm";
+import { confirm } from "./console/confirm";
 import { dayScreen } from "./console/day/screen";
 import { deskScreen } from "./console/desk";
 import { devicesScreen } from "./console/devices";
@@ -151,8 +151,7 @@ async function start(): Promise<void> {
     app.replaceChildren(broken(explain(error)));
     return;
   }
-  askWhenRequired();
-  noticeEnd();
+  noticeEnd(confirm);
   route(
     app,
     table,

@@ -1,5 +1,6 @@
 // The customers' site: all screens and their addresses. The server lists the addresses too (shell.go).
 
+import "./locales/ko"; // first: the compression finds more in code that no long table divides
 import { dropCarried } from "./core/carried";
 import { language } from "./core/language";
 import { type Route, route } from "./core/router";

@@ -1,6 +1,6 @@
 // The proof of the identity that refunds, exports and PINs need some minutes after the login.
 
-import { api, confirmWith } from "../core/api";
+import { api } from "../core/api";
 import { h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { passkeysWork } from "../core/passkey";
@@ -14,7 +14,7 @@ const path = "/v2/admin/account/confirmation";
 let asking: Promise<boolean> | null = null;
 
 /** Asks for the password or a code in a dialog. Resolves to whether the service accepted it. */
-function confirm(): Promise<boolean> {
+export function confirm(): Promise<boolean> {
   asking ??= ask().finally(() => (asking = null));
   return asking;
 }
@@ -75,9 +75,6 @@ async function ask(): Promise<boolean> {
     );
   });
 }
-
-/** Installs the dialog for every request of the console. */
-export const askWhenRequired = (): void => confirmWith(confirm);
 
 /** A link to a file of the service, for which the identity is confirmed first. */
 export const fileLink = (href: () => string, text: string): HTMLElement => checked(href, text, confirm);

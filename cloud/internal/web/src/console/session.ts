@@ -90,12 +90,14 @@ export const loginAddress = (query = ""): string =>
 /**
  * If the session ends while a screen is open, leads to the login and from there back to the screen. If its rights have changed, or
  * another administrator has logged in in another tab, shows the screen again as it is for these rights.
+ * If the service requires a proof of the identity, confirm asks for it, and the request is repeated if it returns true.
  */
-export function noticeEnd(): void {
+export function noticeEnd(confirm = async (): Promise<boolean> => false): void {
   let asking = false;
-  hearRefusals((refusal) => {
+  hearRefusals(async (refusal) => {
+    if (refusal.type === "ConfirmationRequired" && (await confirm())) return true;
     const before = me.peek();
-    if (![401, 403].includes(refusal.status) || !before || asking) return;
+    if (![401, 403].includes(refusal.status) || !before || asking) return false;
     asking = true;
     void identify()
       .then(() => {
@@ -104,6 +106,7 @@ export function noticeEnd(): void {
       })
       .catch(() => {}) // unknown: the next rejected request checks again
       .finally(() => (asking = false));
+    return false;
   });
 }
 

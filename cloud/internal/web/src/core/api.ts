@@ -42,7 +42,7 @@ const slowUplink = 50;
 
 type Query = Record<string, string | number>;
 
-async function call<T>(method: string, path: string, body?: unknown, keepalive = false, key = ""): Promise<T> {
+async function call<T>(method: string, path: string, body?: unknown, keepalive = false, more = {}): Promise<T> {
   let response: Response;
   let envelope: Envelope<T>;
   const abort = new AbortController(); // AbortSignal.timeout is younger than the browsers that we support
@@ -56,7 +56,7 @@ async function call<T>(method: string, path: string, body?: unknown, keepalive =
       headers: {
         "Accept-Language": language.peek(),
         ...(text ? { "Content-Type": "application/json" } : {}),
-        ...(key ? { "Idempotency-Key": key } : {}),
+        ...more,
       },
       body: text,
       signal: abort.signal,
@@ -71,42 +71,39 @@ async function call<T>(method: string, path: string, body?: unknown, keepalive =
   if (envelope.status !== "success") {
     const { errorType, errorCode, message, data } = envelope;
     const refusal = new ApiError(response.status, errorType ?? "", errorCode, message ?? "", data);
-    if (refusal.type === "ConfirmationRequired" && (await confirmIdentity()))
-      return call(method, path, body, keepalive, key);
-    heard(refusal);
+    if (await again(refusal)) return call(method, path, body, keepalive, more);
     throw refusal;
   }
   return envelope.data;
 }
 
-let confirmIdentity = async (): Promise<boolean> => false;
+let again: (refusal: ApiError) => unknown = () => false;
 
-/** Asks for the identity when the service requires a proof, and repeats the request if confirm returns true. */
-export function confirmWith(confirm: () => Promise<boolean>): void {
-  confirmIdentity = confirm;
+/** Calls listener for every rejected request of the page, which is repeated if the listener returns true. */
+export function hearRefusals(listener: typeof again): void {
+  again = listener;
 }
 
-let heard: (refusal: ApiError) => void = () => {};
+export const get = <T>(path: string, query: Query = {}): Promise<T> => read<T>(addressOf(path, query));
 
-/** Calls listener for every rejected request of the page. */
-export function hearRefusals(listener: (refusal: ApiError) => void): void {
-  heard = listener;
-}
+export const post = <T>(path: string, body: unknown = {}): Promise<T> => call<T>("POST", path, body);
 
+/** A DELETE that is sent even while the page is being left. */
+export const farewell = (path: string): Promise<null> => call<null>("DELETE", path, undefined, true);
+
+/** All requests of the console. The customers' scripts name the ones that they send, so they contain no others. */
 export const api = {
-  get: <T>(path: string, query: Query = {}) => get<T>(addressOf(path, query)),
-  post: <T>(path: string, body: unknown = {}) => call<T>("POST", path, body),
+  get,
+  post,
   /** A POST that the service executes once per key. */
-  once: <T>(key: string, path: string, body: unknown) => call<T>("POST", path, body, false, key),
+  once: <T>(key: string, path: string, body: unknown) => call<T>("POST", path, body, false, { "Idempotency-Key": key }),
   put: <T>(path: string, body: unknown = {}) => call<T>("PUT", path, body),
   patch: <T>(path: string, body: unknown = {}) => call<T>("PATCH", path, body),
   delete: <T>(path: string, query?: Query, body?: unknown) => call<T>("DELETE", addressOf(path, query ?? {}), body),
-  /** A DELETE that is sent even while the page is being left. */
-  farewell: (path: string) => call<null>("DELETE", path, undefined, true),
 };
 
 /** The first screen finds its data in the document. */
-async function get<T>(address: string): Promise<T> {
+async function read<T>(address: string): Promise<T> {
   return (carried(address) as T | undefined) ?? call<T>("GET", address);
 }
 

@@ -12,7 +12,6 @@ export interface Readable<T> {
 
 export interface Signal<T> extends Readable<T> {
   set(value: T): void;
-  update(change: (value: T) => T): void;
 }
 
 type Dispose = () => void;
@@ -166,9 +165,6 @@ export function signal<T>(initial: T): Signal<T> {
       value = next;
       for (const r of [...source.readers]) r.mark(stale);
       flush();
-    },
-    update(change: (value: T) => T) {
-      this.set(change(value));
     },
   });
 }

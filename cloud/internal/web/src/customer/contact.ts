@@ -14,21 +14,10 @@ import { endExchange } from "./exchange";
 import { checkAll, isAbroad, tick } from "./field";
 import { clock, question, sign } from "./icons";
 import { emailField, mobileField, nameField } from "./person";
-import { begin, choosing, giveUp, keep, leave, purchase, wishOf } from "./purchase";
-import { actions, button, explain, fetched, heading, link, note, notice, trouble } from "./screen";
+import { begin, choosing, giveUp, keep, leave, purchase, register } from "./purchase";
+import { actions, button, explain, fetched, heading, link, note, notice, submitButton, trouble } from "./screen";
 import { seller } from "./seller";
-import {
-  type Branch,
-  branchName,
-  canCancel,
-  getBranches,
-  getHold,
-  getReceipt,
-  getSite,
-  type Hold,
-  refundText,
-  register,
-} from "./service";
+import { type Branch, branchName, canCancel, getBranches, getHold, getReceipt, type Hold, refundText } from "./service";
 import { dateText, t, timesText, won } from "./text";
 
 export interface Held {
@@ -127,13 +116,12 @@ function otherHold(shown: Held, current: Held): Child {
   const own = mine.branch !== theirs.branch || mine.room !== theirs.room || mine.start !== theirs.start;
   const problem = signal("");
   const still = staying();
-  const take = (h: Held, take: () => Promise<unknown>) => async () => {
+  const take = async (h: Held, hold?: () => Promise<unknown>) => {
     try {
-      await take();
+      await hold?.();
       if (!still()) return;
       keep({ ...identity(h), orderId: "", ...(own && { back: "", replaces: 0 }) });
-      if (location.pathname === "/book/contact") location.reload();
-      else go("/book/contact", { replace: true });
+      toForm();
     } catch (error) {
       problem.set(explain(error));
     }
@@ -147,12 +135,18 @@ function otherHold(shown: Held, current: Held): Child {
       sign(question(), "wait"),
       t("otherHoldTitle"),
       t("otherHoldText"),
-      button(heldText(current), () => void take(current, async () => {})()),
+      button(heldText(current), () => void take(current)),
       // An exchange is held on the summary only, where the guest sees what is refunded.
-      purchase()?.replaces ? null : button(heldText(shown), () => void take(shown, again)(), { kind: "soft" }),
+      purchase()?.replaces ? null : button(heldText(shown), () => void take(shown, again), { kind: "soft" }),
     ),
     trouble(problem),
   ];
+}
+
+/** Shows the form of the contact with the present hold. */
+function toForm(): void {
+  if (location.pathname === "/book/contact") location.reload();
+  else go("/book/contact", { replace: true });
 }
 
 export const identity = ({ hold }: Held) => ({
@@ -183,8 +177,7 @@ export function gone(): Child {
     busy.set(true);
     try {
       if (!(await begin(p.branch, p.room, p.start, p.end))) return;
-      if (location.pathname === "/book/contact") location.reload();
-      else go("/book/contact", { replace: true });
+      toForm();
     } catch (error) {
       busy.set(false);
       problem.set(explain(error));
@@ -294,15 +287,7 @@ function form(held: Held, { over, check }: Guard): Child {
     const still = staying();
     const contact = { name: name.value().trim(), mobile: mobile.value().trim(), email: email.value().trim() };
     try {
-      const { legalVersion } = await getSite();
-      const { orderId } = await register(
-        held.hold,
-        legalVersion,
-        contact.name,
-        contact.mobile,
-        contact.email,
-        wishOf(purchase()!),
-      );
+      const orderId = await register(held.hold, { ...purchase()!, ...contact });
       if (!still()) return;
       keep({ ...contact, orderId });
       go("/book/pay");
@@ -341,7 +326,7 @@ function form(held: Held, { over, check }: Guard): Child {
       },
       { kind: "plain" },
     ),
-    actions(h("button", { class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, t("toPayment"))),
+    actions(submitButton(t("toPayment"), busy)),
   );
 }
 

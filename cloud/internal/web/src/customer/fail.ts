@@ -8,9 +8,8 @@ import { go, query, staying } from "../core/router";
 import { signal } from "../core/signal";
 import { currentHold, holdChip } from "./contact";
 import { clock, sign, warning } from "./icons";
-import { choosing, giveUp, keep, leave, purchase, wishOf } from "./purchase";
+import { choosing, giveUp, keep, leave, purchase, register } from "./purchase";
 import { button, explain, notice, trouble } from "./screen";
-import { getSite, register } from "./service";
 import { t } from "./text";
 
 /** Any site can link here, so a text of the address is shown only with the order of this tab. */
@@ -37,8 +36,7 @@ export function refused(code: string | null, message: string): Child {
         await giveUp(); // choosing again takes another hold and order
         location.replace(p.back);
       } else if (held && p?.name) {
-        const { legalVersion } = await getSite();
-        const { orderId } = await register(held.hold, legalVersion, p.name, p.mobile, p.email, wishOf(p));
+        const orderId = await register(held.hold, p);
         if (!still()) return;
         keep({ orderId });
         go("/book/pay", { replace: true });

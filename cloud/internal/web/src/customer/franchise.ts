@@ -6,7 +6,7 @@ import { signal } from "../core/signal";
 import { checkAll, field, tick } from "./field";
 import { check, sign } from "./icons";
 import { emailField, mobileField, nameField } from "./person";
-import { actions, attempt, heading, link, notice, trouble } from "./screen";
+import { actions, attempt, heading, link, notice, submitButton, trouble } from "./screen";
 import { inquire } from "./service";
 import { t } from "./text";
 
@@ -67,6 +67,6 @@ function form(done: () => void): Child {
     tick("inquiry-consent", t("inquiryConsent"), consent),
     h("p", { class: "fine" }, t("inquiryConsentText")),
     trouble(problem),
-    actions(h("button", { class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, t("sendInquiry"))),
+    actions(submitButton(t("sendInquiry"), busy)),
   );
 }

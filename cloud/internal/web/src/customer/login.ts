@@ -10,7 +10,7 @@ import { computed, effect, type Signal, signal } from "../core/signal";
 import { tabStore } from "../core/storage";
 import { checkAll, field, plainNumber } from "./field";
 import { emailField, mobileField } from "./person";
-import { actions, attempt, button, explain, heading, note, trouble } from "./screen";
+import { actions, attempt, button, explain, heading, note, submitButton, trouble } from "./screen";
 import { getSite, type LoginType, login, sendCode } from "./service";
 import { t } from "./text";
 
@@ -151,9 +151,6 @@ function form(submit: () => Promise<void>, busy: () => boolean, ...children: Chi
     ...children,
   );
 }
-
-const submitButton = (text: string, busy: () => boolean): Element =>
-  h("button", { class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, text);
 
 /** The address to return to after the login; only addresses of this site are accepted. */
 function nextAddress(): string {

@@ -30,10 +30,6 @@ export interface Purchase {
   confirming?: boolean;
 }
 
-/** The cash receipt that the customer wants, as the service takes it. */
-export const wishOf = (p: Purchase): Schemas["CashReceiptWish"] | null =>
-  p.receiptType ? { type: p.receiptType, number: p.receiptNumber ?? "" } : null;
-
 const key = "purchase";
 
 const blank = { branch: "", room: "", start: 0, end: 0, name: "", mobile: "", email: "", consents: [], orderId: "" };
@@ -73,6 +69,13 @@ export async function begin(branch: string, room: string, start: Minute, end: Mi
   if (still()) keep({ ...stay, orderId: "", back: "", replaces: 0, confirming: false });
   else if (mine === begun) void service.release((held) => holds(held, stay));
   return still();
+}
+
+/** Registers the payer of the held room and returns the order. */
+export async function register(held: service.Hold, p: Purchase): Promise<string> {
+  const { legalVersion } = await service.getSite();
+  const wish = p.receiptType ? { type: p.receiptType, number: p.receiptNumber ?? "" } : null;
+  return (await service.register(held, legalVersion, p, wish)).orderId;
 }
 
 /** Whether a hold is that of a stay. A purchase of an extension may not know its branch. */

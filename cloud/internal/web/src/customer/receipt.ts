@@ -127,20 +127,13 @@ async function elsewhere(): Promise<Found | null> {
     ? {
         branch,
         follows: false,
+        // The rest is known to the browser that has paid.
         receipt: {
           ...answer,
-          orderId: "",
           status,
           amount: answer.virtualaccountAmount,
-          doorlockKey: null,
-          keyLink: null,
-          receiptUrl: null,
-          keyMessage: null,
-          keyMailed: false,
-          correctable: false,
-          photo: null,
           refundPolicyText: branch.refundPolicyText,
-        },
+        } as Receipt,
       }
     : null;
 }

@@ -39,6 +39,10 @@ export function button(
   );
 }
 
+/** The button that sends a form. */
+export const submitButton = (text: string, busy: () => boolean): HTMLElement =>
+  h("button", { class: "button primary", "aria-busy": () => (busy() ? "true" : null) }, text);
+
 export const link = (text: Child, href: string, kind: "primary" | "soft" | "plain" = "soft"): HTMLAnchorElement =>
   h("a", { class: `button ${kind}`, href }, text);
 

@@ -2,7 +2,7 @@
 
 import { Availability, type Lookup } from "../booking/slots";
 import { dateOf, day, inZone, type Minute, parseDate, parseMinute, parseStoredEnd, wire } from "../booking/time";
-import { api, NetworkError } from "../core/api";
+import { farewell, get, NetworkError, post } from "../core/api";
 import { carried, dropCarried } from "../core/carried";
 import type { Schemas } from "../core/interface";
 import { english } from "../core/language";
@@ -38,12 +38,12 @@ function once<T>(fetcher: () => Promise<T>): () => Promise<T> {
   };
 }
 
-export const getSite = once(() => api.get<Site>("/v2/site"));
+export const getSite = once(() => get<Site>("/v2/site"));
 
 /** A version of the terms and the privacy policy; "" is the current one. */
-export const getLegal = (version: string) => api.get<Schemas["Legal"]>("/v2/legal", version ? { version } : {});
+export const getLegal = (version: string) => get<Schemas["Legal"]>("/v2/legal", version ? { version } : {});
 
-export const getBranches = once(async () => (await api.get<{ branches: Branch[] }>("/v2/branches")).branches);
+export const getBranches = once(async () => (await get<{ branches: Branch[] }>("/v2/branches")).branches);
 export type BranchNow = Schemas["BranchNow"];
 
 /** A search for branches: a part of their name or address, a place as latitude and longitude, the page. */
@@ -55,13 +55,13 @@ export interface BranchSearch {
 
 /** One page of branches with their availability now. */
 export const getBranchesNow = ({ q, near, cursor }: BranchSearch) =>
-  api.get<Schemas["BranchesNow"]>("/v2/branches/now", {
+  get<Schemas["BranchesNow"]>("/v2/branches/now", {
     ...(q ? { q } : {}),
     ...(near ? { near } : {}),
     ...(cursor ? { cursor } : {}),
   });
 
-export const getBanks = once(async () => (await api.get<{ banks: Bank[] }>("/v2/banks")).banks);
+export const getBanks = once(async () => (await get<{ banks: Bank[] }>("/v2/banks")).banks);
 
 const branches = new Map<string, Promise<Branch | undefined>>();
 
@@ -69,7 +69,7 @@ const branches = new Map<string, Promise<Branch | undefined>>();
 export function getBranch(code: string): Promise<Branch | undefined> {
   const kept =
     branches.get(code) ??
-    api.get<{ branches: Branch[] }>("/v2/branches", { branch: code }).then(({ branches: [found] }) => found);
+    get<{ branches: Branch[] }>("/v2/branches", { branch: code }).then(({ branches: [found] }) => found);
   branches.set(code, kept);
   kept.catch(() => branches.delete(code));
   return kept;
@@ -78,12 +78,12 @@ export function getBranch(code: string): Promise<Branch | undefined> {
 export const branchName = (b: Pick<Branch, "nameKo" | "nameEn">): string => (english() && b.nameEn) || b.nameKo;
 
 export const getCalendar = async (branch: string, yearMonth: string): Promise<CalendarDay[]> =>
-  (await api.get<{ dates: CalendarDay[] }>(`/v2/branches/${branch}/calendar`, { yearMonth })).dates;
+  (await get<{ dates: CalendarDay[] }>(`/v2/branches/${branch}/calendar`, { yearMonth })).dates;
 
 /** Waits for a pending release first; otherwise the released room would appear as taken. */
 async function lookup(branch: string, date: string, baseHour: number, hours: number): Promise<Lookup> {
   await releasing;
-  return api.get<Lookup>(`/v2/branches/${branch}/reservations`, { date, baseHour, hours });
+  return get<Lookup>(`/v2/branches/${branch}/reservations`, { date, baseHour, hours });
 }
 
 /** The last day that is offered: on the next one, some times lie beyond the horizon. */
@@ -123,7 +123,7 @@ async function ownHold(): Promise<Hold | null> {
 export async function hold(branch: string, room: string, start: Minute, end: Minute): Promise<void> {
   await releasing;
   const times = { startDateTime: wire(start), endDateTime: wire(end) };
-  await api.post<null>("/reservation", { branch, room: Number(room), ...times });
+  await post<null>("/reservation", { branch, room: Number(room), ...times });
   localStore.set(heldKey, "1");
 }
 
@@ -137,7 +137,7 @@ export async function exchangeStay(
 ) {
   const times = { startDateTime: wire(start), endDateTime: wire(end) };
   const to = { room: Number(room), ...times, ...account };
-  const answer = await api.post<Schemas["Exchange"]>(`/v2/my-reservations/${id}/exchange`, to);
+  const answer = await post<Schemas["Exchange"]>(`/v2/my-reservations/${id}/exchange`, to);
   if (!answer.moved) localStore.set(heldKey, "1");
   return answer;
 }
@@ -150,61 +150,59 @@ export function release(ours: (held: Hold) => boolean): Promise<unknown> {
   releasing = getHold()
     .then(async (held) => {
       if (!ours(held)) return;
-      await api.farewell("/reservation");
+      await farewell("/reservation");
       localStore.remove(heldKey);
     })
     .catch(() => undefined);
   return releasing;
 }
 
-export const getHold = () => api.get<Hold>("/v2/hold");
+export const getHold = () => get<Hold>("/v2/hold");
 
 /** Registers the payer. The service refuses with 409 if the browser holds another room or time than the given one. */
 export const register = (
   held: Hold,
   consentVersion: string,
-  name: string,
-  mobileNum: string,
-  email: string,
+  { name, mobile, email }: Record<"name" | "mobile" | "email", string>,
   cashReceipt: Schemas["CashReceiptWish"] | null,
 ) =>
-  api.post<Schemas["RegisteredPayment"]>("/payment", {
+  post<Schemas["RegisteredPayment"]>("/payment", {
     amount: held.amount,
     branch: held.branch,
     room: Number(held.roomNo),
     startDateTime: held.startDateTime,
     endDateTime: wire(parseStoredEnd(held.endDateTime)),
     name,
-    mobileNum,
+    mobileNum: mobile,
     consentVersion,
     ...(email ? { email } : {}),
     ...(cashReceipt ? { cashReceipt } : {}),
   });
 export const confirmPayment = (paymentKey: string, orderId: string, amount: number) =>
-  api.post<Confirmed>("/payment/confirm", { paymentKey, orderId, amount });
-export const getReceipt = () => api.get<Receipt>("/v2/receipt");
+  post<Confirmed>("/payment/confirm", { paymentKey, orderId, amount });
+export const getReceipt = () => get<Receipt>("/v2/receipt");
 export const correctNumber = (orderId: string, mobileNum: string) =>
-  api.post<null>("/v2/receipt/contact", { orderId, mobileNum });
+  post<null>("/v2/receipt/contact", { orderId, mobileNum });
 
 /** How guests get from the street to a room of the branch. */
 export const arrivalSteps = async (branch: string): Promise<Schemas["Arrival"]["steps"]> =>
-  (await api.get<Schemas["Arrival"]>(`/v2/branches/${branch}/arrival`)).steps;
+  (await get<Schemas["Arrival"]>(`/v2/branches/${branch}/arrival`)).steps;
 
-export const sendCode = (type: LoginType, id: string) => api.post<null>("/account/code", { type, id });
+export const sendCode = (type: LoginType, id: string) => post<null>("/account/code", { type, id });
 export const login = (type: LoginType, id: string, code: string) =>
-  api.post<PaymentRecord[]>("/account/login", { type, id, code });
-export const logout = () => api.post<null>("/account/logout");
-export const getMine = () => api.get<PaymentRecord[]>("/my-reservations");
-export const getKeys = async (): Promise<Key[]> => (await api.get<{ keys: Key[] }>("/v2/my-keys")).keys;
+  post<PaymentRecord[]>("/account/login", { type, id, code });
+export const logout = () => post<null>("/account/logout");
+export const getMine = () => get<PaymentRecord[]>("/my-reservations");
+export const getKeys = async (): Promise<Key[]> => (await get<{ keys: Key[] }>("/v2/my-keys")).keys;
 
-export const inquire = (inquiry: Schemas["FranchiseInquiry"]) => api.post<null>("/franchise/inquiries", inquiry);
+export const inquire = (inquiry: Schemas["FranchiseInquiry"]) => post<null>("/franchise/inquiries", inquiry);
 
 export type RefundAccount = Record<keyof Schemas["RefundAccount"], string>;
 
-export const refundLink = (token: string) => api.get<Schemas["RefundLink"]>(`/v2/refund-accounts/${token}`);
+export const refundLink = (token: string) => get<Schemas["RefundLink"]>(`/v2/refund-accounts/${token}`);
 
 export const enterRefundAccount = (token: string, account: Schemas["RefundAccountRequest"]) =>
-  api.post<null>(`/v2/refund-accounts/${token}`, account);
+  post<null>(`/v2/refund-accounts/${token}`, account);
 
 /** The refund policy of a branch in one sentence: the same before the payment and at the cancellation. */
 export const refundText = (b: { refundPolicyText: Schemas["BilingualText"] }): string =>
@@ -218,8 +216,8 @@ export const canCancel = (start: Minute, branch: { timeZone: string }): boolean 
 
 export type Quote = Schemas["RefundQuote"];
 
-export const quoteRefund = (id: number) => api.get<Quote>(`/v2/my-reservations/${id}/refund`);
+export const quoteRefund = (id: number) => get<Quote>(`/v2/my-reservations/${id}/refund`);
 
 /** refundAmount: won that the guest was shown. If the cancellation returns another amount, it is refused with 409. */
 export const cancelPayment = (id: number, cancelReason: string, refundAmount: number, account: RefundAccount | null) =>
-  api.post<null>("/payment/cancel", { id, cancelReason, refundAmount, ...account });
+  post<null>("/payment/cancel", { id, cancelReason, refundAmount, ...account });

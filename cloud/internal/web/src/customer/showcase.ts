@@ -1,6 +1,6 @@
 // Photos, descriptions and amenities of rooms.
 
-import { api } from "../core/api";
+import { get } from "../core/api";
 import { type Child, h } from "../core/dom";
 import type { Schemas } from "../core/interface";
 import { english } from "../core/language";
@@ -17,8 +17,7 @@ const patience = 2000; // ms
 /** Without an answer in time the rooms have no photos: they can be reserved nevertheless. */
 export const getShowcase = (branch: string): Promise<Showcase> =>
   Promise.race([
-    api
-      .get<Schemas["RoomProfiles"]>(`/v2/branches/${branch}/rooms`)
+    get<Schemas["RoomProfiles"]>(`/v2/branches/${branch}/rooms`)
       .then(({ rooms }): Showcase => new Map(rooms.map((r) => [r.roomNo, r])))
       .catch((): Showcase => new Map()),
     new Promise<Showcase>((resolve) => setTimeout(() => resolve(new Map()), patience)),

@@ -33,16 +33,8 @@ const names: Record<SlotState, Parameters<typeof t>[0]> = {
   closedTime: "stateClosed",
 };
 
-const looks: Record<SlotState, string> = {
-  free: "free",
-  past: "past",
-  paid: "paid",
-  booking: "booking",
-  paidMargin: "margin",
-  bookingMargin: "margin",
-  breakTime: "break",
-  closedTime: "closed",
-};
+/** The class of a state, after its name: free, past, paid, booking, margin, break or closed. */
+const lookOf = (state: SlotState): string => names[state].slice("state".length).toLowerCase();
 
 export function timetable(d: Day, choice: Signal<Choice | null>): Child {
   const columns = columnsOf(d);
@@ -165,7 +157,7 @@ function cell(d: Day, room: Readable<Room>, m: Minute, choice: Signal<Choice | n
     const c = choice();
     return c !== null && c.room === roomNo && m >= c.start && m < end(c);
   });
-  const look = () => (state() ? looks[state()!] : "off");
+  const look = () => (state() ? lookOf(state()!) : "off");
   const what = () => t(state() ? names[state()!] : "disabled");
   const label: Child = m % hour === 0 ? h("b", null, clockOf(m)) : clockOf(m).slice(2);
   return h(

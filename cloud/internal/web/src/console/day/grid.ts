@@ -114,12 +114,12 @@ export function grid(o: Options): Child {
       h(
         "div",
         { class: "zoom", role: "group", "aria-label": t("zoom") },
-        button("−", () => zoom.update((z) => z - 1), {
+        button("−", () => zoom.set(zoom.peek() - 1), {
           kind: "plain",
           label: t("zoomOut"),
           disabled: () => zoom() === 0,
         }),
-        button("+", () => zoom.update((z) => z + 1), {
+        button("+", () => zoom.set(zoom.peek() + 1), {
           kind: "plain",
           label: t("zoomIn"),
           disabled: () => zoom() === zooms.length - 1,
