@@ -150,29 +150,15 @@ func (p *program) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("panel: %w", err)
 	}
-	shown := panel.New(branches, feed)
-	handler := http.NewServeMux()
-	handler.Handle("/", shown.Handler())
 	address := listener.Addr().String()
-	if p.stage != nil {
-		p.stage.Simulator = "http://" + reachable(address)
-		p.stage.Origin = cmp.Or(p.stage.Origin, p.stage.Simulator)
-		scenes := p.stage.Handler()
-		handler.Handle("/stage", scenes)
-		handler.Handle("/stage/", scenes)
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
-		BaseContext: func(net.Listener) context.Context { return ctx }, // scenes end with the program
-		ErrorLog:    slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
-	}
 	if err := p.ready(address); err != nil {
 		listener.Close()
 		return err
 	}
 	p.log.Info("simulator runs", "panel", "http://"+reachable(address), "broker", brokers[0].Redacted(), "branches", len(branches))
 
+	g, ctx := errgroup.WithContext(ctx)
+	shown := panel.New(branches, feed)
 	shown.Enroll = func(request context.Context, command string, rooms int) (*branch.Branch, error) {
 		credential, plan, err := enroll(request, command, rooms)
 		if err != nil {
@@ -190,22 +176,8 @@ func (p *program) run(ctx context.Context) error {
 		g.Go(func() error { return b.Run(ctx) })
 		return b, nil
 	}
-	g.Go(func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("panel: %w", err)
-		}
-		return nil
-	})
-	g.Go(func() error {
-		<-ctx.Done()
-		feed.Close() // ends the WebSockets, which Shutdown ignores
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
-		defer cancel()
-		if err := server.Shutdown(limit); err != nil {
-			return fmt.Errorf("panel: %w", err)
-		}
-		return nil
-	})
+	handler := p.handler(shown, address)
+	g.Go(func() error { return p.serve(ctx, listener, handler, feed) })
 	for i, b := range branches {
 		g.Go(func() error {
 			select {
@@ -219,6 +191,43 @@ func (p *program) run(ctx context.Context) error {
 	err = g.Wait()
 	p.log.Info("simulator has stopped")
 	return err
+}
+
+// handler serves the panel and, if there is one, the stage.
+func (p *program) handler(shown *panel.Panel, address string) http.Handler {
+	handler := http.NewServeMux()
+	handler.Handle("/", shown.Handler())
+	if p.stage != nil {
+		p.stage.Simulator = "http://" + reachable(address)
+		p.stage.Origin = cmp.Or(p.stage.Origin, p.stage.Simulator)
+		scenes := p.stage.Handler()
+		handler.Handle("/stage", scenes)
+		handler.Handle("/stage/", scenes)
+	}
+	return handler
+}
+
+// serve answers requests until ctx ends, and then finishes those in progress.
+func (p *program) serve(ctx context.Context, listener net.Listener, handler http.Handler, feed *panel.Feed) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
+		BaseContext: func(net.Listener) context.Context { return ctx }, // scenes end with the program
+		ErrorLog:    slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("panel: %w", err)
+	case <-ctx.Done():
+	}
+	feed.Close() // ends the WebSockets, which Shutdown ignores
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
+	defer cancel()
+	if err := server.Shutdown(limit); err != nil {
+		return fmt.Errorf("panel: %w", err)
+	}
+	return nil
 }
 
 // ready writes the panel's address to the ready file, atomically.
