@@ -37,29 +37,34 @@ func (p *Pool) followPeers(ctx context.Context) error {
 			p.cfg.Log.Warn("mqtt: the list of peers was not read", "error", err)
 		}
 		if err == nil {
-			for _, peer := range peers {
-				if _, here := followers[peer.String()]; !here {
-					followers[peer.String()] = p.follow(ctx, peer, &running)
-				}
-			}
-			for address, f := range followers {
-				listed := slices.ContainsFunc(peers, func(peer *url.URL) bool { return peer.String() == address })
-				replaced := slices.ContainsFunc(peers, func(peer *url.URL) bool { return peer.Host == f.address.Host })
-				if !listed && (replaced || !f.connected()) {
-					f.stop()
-					delete(followers, address)
-				}
-			}
-			all := !slices.ContainsFunc(p.all(), func(r *remote) bool { return r.peer && !r.up.Load() })
-			if all && !p.settled.Swap(true) {
-				p.cfg.Log.Info("mqtt: connected to all peers", "peers", len(peers))
-			}
+			p.followListed(ctx, peers, followers, &running)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
+	}
+}
+
+// followListed connects to the peers that are new in the list, and leaves those that are not in it any more.
+func (p *Pool) followListed(ctx context.Context, peers []*url.URL, followers map[string]follower, running *sync.WaitGroup) {
+	for _, peer := range peers {
+		if _, here := followers[peer.String()]; !here {
+			followers[peer.String()] = p.follow(ctx, peer, running)
+		}
+	}
+	for address, f := range followers {
+		listed := slices.ContainsFunc(peers, func(peer *url.URL) bool { return peer.String() == address })
+		replaced := slices.ContainsFunc(peers, func(peer *url.URL) bool { return peer.Host == f.address.Host })
+		if !listed && (replaced || !f.connected()) {
+			f.stop()
+			delete(followers, address)
+		}
+	}
+	all := !slices.ContainsFunc(p.all(), func(r *remote) bool { return r.peer && !r.up.Load() })
+	if all && !p.settled.Swap(true) {
+		p.cfg.Log.Info("mqtt: connected to all peers", "peers", len(peers))
 	}
 }
 

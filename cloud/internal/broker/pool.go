@@ -170,32 +170,8 @@ func (p *Pool) receive(topic string, payload []byte, of copyOf, via *source) {
 	if !ok {
 		return
 	}
-	takenOver := false
-	switch kind {
-	case protocol.KindHeartbeat:
-		if m, err := protocol.Decode[protocol.Heartbeat](payload); err == nil {
-			takenOver = p.branches.hear(agent, connID{m.BootID, m.Connection}, via)
-		}
-	case protocol.KindStatus:
-		m, err := protocol.Decode[protocol.Status](payload)
-		if err != nil {
-			p.cfg.Log.Warn("mqtt: message not handled", "branch", agent.Branch, "username", agent.Username, "kind", string(kind), "error", err)
-			return
-		}
-		from := connID{m.BootID, m.Connection}
-		switch {
-		case of == retainedCopy && p.branches.outdated(agent, from):
-			return // the agent has moved to another broker since
-		case m.State == protocol.Online:
-			takenOver = p.branches.hear(agent, from, via)
-		default:
-			p.branches.lose(agent.Branch, from)
-		}
-	}
-	if takenOver {
-		takeoversTotal.Inc()
-		p.cfg.Log.Warn("mqtt: agent taken over by another machine", "branch", agent.Branch, "username", agent.Username)
-		p.inbox.put(delivery{from: protocol.Peer{Agent: agent}, kind: kindTakeover})
+	if p.hear(agent, kind, payload, of, via) {
+		return
 	}
 	for _, a := range p.branches.all(agent.Branch) {
 		switch {
@@ -213,6 +189,39 @@ func (p *Pool) receive(topic string, payload []byte, of copyOf, via *source) {
 	default:
 		p.inbox.put(delivery{from: protocol.Peer{Agent: agent}, kind: kind, payload: payload, elsewhere: kind == protocol.KindStatus && of == plainCopy})
 	}
+}
+
+// hear takes the presence of an agent from its status or heartbeat. It reports whether the message is to be ignored: it is invalid, or the agent has
+// moved to another broker since.
+func (p *Pool) hear(agent protocol.Agent, kind protocol.Kind, payload []byte, of copyOf, via *source) (ignore bool) {
+	takenOver := false
+	switch kind {
+	case protocol.KindHeartbeat:
+		if m, err := protocol.Decode[protocol.Heartbeat](payload); err == nil {
+			takenOver = p.branches.hear(agent, connID{m.BootID, m.Connection}, via)
+		}
+	case protocol.KindStatus:
+		m, err := protocol.Decode[protocol.Status](payload)
+		if err != nil {
+			p.cfg.Log.Warn("mqtt: message not handled", "branch", agent.Branch, "username", agent.Username, "kind", string(kind), "error", err)
+			return true
+		}
+		from := connID{m.BootID, m.Connection}
+		switch {
+		case of == retainedCopy && p.branches.outdated(agent, from):
+			return true
+		case m.State == protocol.Online:
+			takenOver = p.branches.hear(agent, from, via)
+		default:
+			p.branches.lose(agent.Branch, from)
+		}
+	}
+	if takenOver {
+		takeoversTotal.Inc()
+		p.cfg.Log.Warn("mqtt: agent taken over by another machine", "branch", agent.Branch, "username", agent.Username)
+		p.inbox.put(delivery{from: protocol.Peer{Agent: agent}, kind: kindTakeover})
+	}
+	return false
 }
 
 func (p *Pool) drop() {
