@@ -86,14 +86,7 @@ func (c *Console) ShowAgentDiagnostics(w http.ResponseWriter, r *http.Request) e
 
 // CloseAgentDiagnostics is DELETE /v2/admin/agents/{username}/diagnostics: the agent stops sending its log.
 func (c *Console) CloseAgentDiagnostics(w http.ResponseWriter, r *http.Request) error {
-	username, _, err := c.agent(r)
-	if err != nil {
-		return err
-	}
-	if err := c.Devices.CloseDiagnostics(r.Context(), username, wire.Principal(r).Actor()); err != nil {
-		return err
-	}
-	return wire.WriteData(w, nil)
+	return c.changeAgent(w, r, c.Devices.CloseDiagnostics)
 }
 
 // OpenAgentDiagnostics is POST /v2/admin/agents/{username}/diagnostics: has an agent send its log for ten minutes.
@@ -108,7 +101,7 @@ func (c *Console) OpenAgentDiagnostics(w http.ResponseWriter, r *http.Request) e
 	if err := wire.DecodeOptional(r, &body); err != nil {
 		return err
 	}
-	if err := c.Devices.OpenDiagnostics(r.Context(), username, body.Doctor, wire.Principal(r).Actor()); err != nil {
+	if err := c.Devices.OpenDiagnostics(r.Context(), username, body.Doctor, actor(r)); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)

@@ -92,7 +92,7 @@ func (c *Console) ChangeAgentSettings(w http.ResponseWriter, r *http.Request) er
 	if body.Base == nil {
 		return wire.Missing("base")
 	}
-	version, err := c.Devices.ChangeSettings(r.Context(), username, body.Base, *body.Settings, wire.Principal(r).Actor())
+	version, err := c.Devices.ChangeSettings(r.Context(), username, body.Base, *body.Settings, actor(r))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -22,35 +23,30 @@ func pinDevice(device string) string {
 	return device
 }
 
-// ListDoors is GET /v2/admin/branches/{branch}/doors: the doors, their contacts and their latest events.
-func (c *Console) ListDoors(w http.ResponseWriter, r *http.Request) error {
-	branch, err := c.branch(r)
-	if err != nil {
-		return err
-	}
-	state, err := c.Backoffice.Doors(r.Context(), branch)
-	if err != nil {
-		return err
-	}
-	type pin struct {
-		Kind               string  `json:"kind"` // agent: passes and one-time codes; standalone: a PIN that staff change at the keypad; none
-		ChangedAt          *string `json:"changedAt"`
-		RevealsSinceChange int     `json:"revealsSinceChange"`
-	}
-	type door struct {
-		Device string  `json:"device"`
-		Kind   string  `json:"kind"`
-		RoomNo *string `json:"roomNo"`
-		Keypad string  `json:"keypad"`
-		Leaf   *string `json:"leaf"`
-		Sense  bool    `json:"sense"`
-		Fitted bool    `json:"fitted"`
-		PIN    pin     `json:"pin"`
-	}
-	doors := []door{}
+// wireDoor is a door with its keypad and its leaf.
+type wireDoor struct {
+	Device string      `json:"device"`
+	Kind   string      `json:"kind"`
+	RoomNo *string     `json:"roomNo"`
+	Keypad string      `json:"keypad"`
+	Leaf   *string     `json:"leaf"`
+	Sense  bool        `json:"sense"`
+	Fitted bool        `json:"fitted"`
+	PIN    wireDoorPIN `json:"pin"`
+}
+
+type wireDoorPIN struct {
+	Kind               string  `json:"kind"` // agent: passes and one-time codes; standalone: a PIN that staff change at the keypad; none
+	ChangedAt          *string `json:"changedAt"`
+	RevealsSinceChange int     `json:"revealsSinceChange"`
+}
+
+// wireDoors encodes the front doors of a branch, then those of its rooms.
+func wireDoors(branch booking.Branch, state backoffice.Doors) []wireDoor {
+	doors := []wireDoor{}
 	add := func(device, kind, room string) {
 		keypad := branch.Keypad(device)
-		d := door{Device: device, Kind: kind, RoomNo: wire.Nullable(room), Keypad: string(keypad), PIN: pin{Kind: string(keypad)}}
+		d := wireDoor{Device: device, Kind: kind, RoomNo: wire.Nullable(room), Keypad: string(keypad), PIN: wireDoorPIN{Kind: string(keypad)}}
 		if known, ok := state.PINs[pinDevice(device)]; keypad == booking.KeypadStandalone && ok {
 			d.PIN.ChangedAt, d.PIN.RevealsSinceChange = wire.Instant(known.ChangedAt), known.Reveals
 		} else if keypad == booking.KeypadStandalone {
@@ -68,28 +64,45 @@ func (c *Console) ListDoors(w http.ResponseWriter, r *http.Request) error {
 		add(device, "front", "")
 	}
 	for _, room := range branch.Rooms {
-		no := strconv.Itoa(room.No)
-		add("room_"+no, "room", no)
+		add(room.Device(), "room", strconv.Itoa(room.No))
 	}
-	type event struct {
-		At            string  `json:"at"`
-		Device        string  `json:"device"`
-		Kind          string  `json:"kind"`
-		By            *string `json:"by"`
-		ReservationID *string `json:"reservationId"`
-		LatencyMs     *int64  `json:"latencyMs"`
-		Detail        *string `json:"detail"`
-		Companion     *string `json:"companion"`
-		Source        *string `json:"source"` // remote, pin, code; null for what a door did
-	}
-	events := make([]event, 0, len(state.Events))
+	return doors
+}
+
+type wireDoorEvent struct {
+	At            string  `json:"at"`
+	Device        string  `json:"device"`
+	Kind          string  `json:"kind"`
+	By            *string `json:"by"`
+	ReservationID *string `json:"reservationId"`
+	LatencyMs     *int64  `json:"latencyMs"`
+	Detail        *string `json:"detail"`
+	Companion     *string `json:"companion"`
+	Source        *string `json:"source"` // remote, pin, code; null for what a door did
+}
+
+func wireDoorEvents(state backoffice.Doors) []wireDoorEvent {
+	events := make([]wireDoorEvent, 0, len(state.Events))
 	for _, e := range state.Events {
-		item := event{At: *wire.Instant(e.At), Device: e.Device, Kind: e.Kind, By: wire.Nullable(e.By), LatencyMs: e.LatencyMs, Detail: wire.Nullable(e.Detail),
+		item := wireDoorEvent{At: *wire.Instant(e.At), Device: e.Device, Kind: e.Kind, By: wire.Nullable(e.By), LatencyMs: e.LatencyMs, Detail: wire.Nullable(e.Detail),
 			Companion: wire.Nullable(e.Companion), Source: wire.Nullable(e.Source)}
 		if e.Reservation != nil {
 			item.ReservationID = wire.Nullable(wire.ReservationID(*e.Reservation))
 		}
 		events = append(events, item)
+	}
+	return events
+}
+
+// ListDoors is GET /v2/admin/branches/{branch}/doors: the doors, their contacts and their latest events.
+func (c *Console) ListDoors(w http.ResponseWriter, r *http.Request) error {
+	branch, err := c.branch(r)
+	if err != nil {
+		return err
+	}
+	state, err := c.Backoffice.Doors(r.Context(), branch)
+	if err != nil {
+		return err
 	}
 	agents, err := c.Backoffice.PassAgents(r.Context(), branch.ID)
 	if err != nil {
@@ -98,10 +111,10 @@ func (c *Console) ListDoors(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, struct {
 		Online bool            `json:"online"`
 		SeenAt *string         `json:"seenAt"`
-		Doors  []door          `json:"doors"`
-		Events []event         `json:"events"`
+		Doors  []wireDoor      `json:"doors"`
+		Events []wireDoorEvent `json:"events"`
 		Passes []wirePassAgent `json:"passes"`
-	}{state.Agent.Online, wire.Instant(state.Agent.SeenAt), doors, events, wirePassAgents(agents)})
+	}{state.Agent.Online, wire.Instant(state.Agent.SeenAt), wireDoors(branch, state), wireDoorEvents(state), wirePassAgents(agents)})
 }
 
 type wireReading struct {
@@ -306,28 +319,26 @@ func (c *Console) agent(r *http.Request) (username, branch string, err error) {
 	return username, branch, wire.Scope(r, branch)
 }
 
-// ActivateAgent is POST /v2/admin/agents/{username}/activate.
-func (c *Console) ActivateAgent(w http.ResponseWriter, r *http.Request) error {
+// changeAgent makes a change of the agent in the path.
+func (c *Console) changeAgent(w http.ResponseWriter, r *http.Request, change func(ctx context.Context, username, by string) error) error {
 	username, _, err := c.agent(r)
 	if err != nil {
 		return err
 	}
-	if err := c.Devices.Activate(r.Context(), username, wire.Principal(r).Actor()); err != nil {
+	if err := change(r.Context(), username, actor(r)); err != nil {
 		return err
 	}
 	return wire.WriteData(w, nil)
 }
 
+// ActivateAgent is POST /v2/admin/agents/{username}/activate.
+func (c *Console) ActivateAgent(w http.ResponseWriter, r *http.Request) error {
+	return c.changeAgent(w, r, c.Devices.Activate)
+}
+
 // RotateAgent is POST /v2/admin/agents/{username}/rotate.
 func (c *Console) RotateAgent(w http.ResponseWriter, r *http.Request) error {
-	username, _, err := c.agent(r)
-	if err != nil {
-		return err
-	}
-	if err := c.Devices.RotateCredential(r.Context(), username, wire.Principal(r).Actor()); err != nil {
-		return err
-	}
-	return wire.WriteData(w, nil)
+	return c.changeAgent(w, r, c.Devices.RotateCredential)
 }
 
 // RevokeAgent is DELETE /v2/admin/agents/{username}.

@@ -28,7 +28,7 @@ func (c *Console) StartRollout(w http.ResponseWriter, r *http.Request) error {
 	if body.SettleSeconds != nil {
 		settle = time.Duration(*body.SettleSeconds) * time.Second
 	}
-	by := wire.Principal(r).Actor()
+	by := actor(r)
 	if change := body.Change; change != nil {
 		if body.Version != nil {
 			return &wire.FieldError{Field: "change", Problem: "값은 version과 함께 보낼 수 없습니다."}
@@ -48,9 +48,9 @@ func (c *Console) StartRollout(w http.ResponseWriter, r *http.Request) error {
 	return c.ShowRollout(w, r)
 }
 
-// StopRollout is DELETE /v2/admin/agents/rollout: the updated agents return to the version before.
+// StopRollout is DELETE /v2/admin/agents/rollout: the updated agents return to the previous version.
 func (c *Console) StopRollout(w http.ResponseWriter, r *http.Request) error {
-	if err := c.Rollouts.Stop(r.Context(), wire.Principal(r).Actor()); err != nil {
+	if err := c.Rollouts.Stop(r.Context(), actor(r)); err != nil {
 		return err
 	}
 	return c.ShowRollout(w, r)
@@ -58,7 +58,7 @@ func (c *Console) StopRollout(w http.ResponseWriter, r *http.Request) error {
 
 // ResumeRollout is POST /v2/admin/agents/rollout/resume: the stopped rollout continues at its wave.
 func (c *Console) ResumeRollout(w http.ResponseWriter, r *http.Request) error {
-	if err := c.Rollouts.Resume(r.Context(), wire.Principal(r).Actor()); err != nil {
+	if err := c.Rollouts.Resume(r.Context(), actor(r)); err != nil {
 		return err
 	}
 	return c.ShowRollout(w, r)
@@ -66,7 +66,7 @@ func (c *Console) ResumeRollout(w http.ResponseWriter, r *http.Request) error {
 
 // SkipOffline is POST /v2/admin/agents/rollout/skip-offline: the open rollout does not wait for the agents that are not connected.
 func (c *Console) SkipOffline(w http.ResponseWriter, r *http.Request) error {
-	if err := c.Rollouts.SkipOffline(r.Context(), wire.Principal(r).Actor()); err != nil {
+	if err := c.Rollouts.SkipOffline(r.Context(), actor(r)); err != nil {
 		return err
 	}
 	return c.ShowRollout(w, r)
