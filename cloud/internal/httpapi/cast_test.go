@@ -43,7 +43,7 @@ func newCast(t *testing.T, s *servicetest.Stack) *cast {
 	}
 	start := guest(t, s)
 	return &cast{
-		s: s, start: start, Nobody: s.Client(t), Customer: login(t, s, "01012345678", 1), HQ: s.Admin(t, "hq", "hq-demo"),
+		s: s, start: start, Nobody: s.Client(t), Customer: login(t, s, "01012345678"), HQ: s.Admin(t, "hq", "hq-demo"),
 		Manager: s.Admin(t, "gangnam-manager", "gangnam-demo"),
 		Other:   s.Admin(t, "hongdae-manager", "far away from gangnam"),
 		Viewer:  s.Admin(t, "gangnam-viewer", "only looking around"),
@@ -65,12 +65,12 @@ func (c *cast) roles() []role {
 		{"front-desk", c.FrontDesk}, {"accountant", c.Accountant}, {"cleaner", c.Cleaner}}
 }
 
-// login logs in a customer by phone number. n is the number of codes sent to the phone number, including this one.
-func login(t *testing.T, s *servicetest.Stack, mobile string, n int) *servicetest.Client {
+// login logs in a customer by phone number, to which no code was sent before.
+func login(t *testing.T, s *servicetest.Stack, mobile string) *servicetest.Client {
 	t.Helper()
 	c := s.Client(t)
 	c.Post("/account/code", map[string]string{"type": "mobile", "id": mobile}).OK(t)
-	code := awaitCode(t, s, mobile, n)
+	code := awaitCode(t, s, mobile, 1)
 	c.Post("/account/login", map[string]string{"type": "mobile", "id": mobile, "code": code}).OK(t)
 	return c
 }

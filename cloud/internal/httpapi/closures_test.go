@@ -239,7 +239,7 @@ func TestClosureAgainstHolds(t *testing.T) {
 }
 
 // TestClosureChangesFiftyBranchesOrNone: a request of at most fifty branches that fails has changed none of them, so the console sends as many
-// at once. One of more has changed the fifties before.
+// at once. One of more has changed the earlier groups of fifty.
 func TestClosureChangesFiftyBranchesOrNone(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

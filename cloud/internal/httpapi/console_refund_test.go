@@ -162,7 +162,7 @@ func TestRefundPolicyInTheSettings(t *testing.T) {
 	if until := wire(start.Add(-time.Hour)); receipt.RefundableDateTime != until || receipt.RefundPolicyText != branches.Branches[0].RefundPolicyText {
 		t.Errorf("receipt: %+v, want %s and %+v", receipt, until, branches.Branches[0].RefundPolicyText)
 	}
-	customer := login(t, s, "01012345678", 1)
+	customer := login(t, s, "01012345678")
 	id := live(t, s, 1)
 	var quote struct{ Amount, Percent int }
 	customer.Get("/v2/my-reservations/"+id+"/refund").OK(t).Into(t, &quote)

@@ -255,7 +255,7 @@ func TestContactIsCorrected(t *testing.T) {
 		t.Errorf("the old number has payments %s", got)
 	}
 	s.Client(t).Post("/account/code", map[string]string{"type": "mobile", "id": "01012345678"}).Fails(t, http.StatusNotFound, "ResourceNotFoundException", "예약 내역이 없습니다.")
-	login(t, s, "01099998888", 1).Get("/v2/my-keys").OK(t).Into(t, &keys)
+	login(t, s, "01099998888").Get("/v2/my-keys").OK(t).Into(t, &keys)
 	if len(keys.Keys) != 1 || keys.Keys[0].DoorlockKey != fresh {
 		t.Errorf("the new number has keys %+v", keys)
 	}

@@ -217,7 +217,7 @@ func TestCancelPayment(t *testing.T) {
 	}
 	buy(5, 15000, "카드", "01012345678", "")
 
-	c := login(t, s, "01012345678", 1)
+	c := login(t, s, "01012345678")
 	id := func(room int) int {
 		var number int
 		if err := s.DB.Pool.QueryRow(t.Context(), `select r.id from reservation r join room m on m.id = r.room_id where m.no = $1 and r.method is not null order by r.id desc limit 1`, room).Scan(&number); err != nil {
@@ -336,7 +336,7 @@ func TestListShowsRefunds(t *testing.T) {
 	s := servicetest.Start(t)
 	buyer := s.Client(t)
 	buyer.Post("/payment/confirm", order(t, s, buyer, 1, slot(s, 6*time.Hour), time.Hour, 30000, "카드")).OK(t)
-	guest := login(t, s, "01012345678", 1)
+	guest := login(t, s, "01012345678")
 	refunded := func(want int) {
 		t.Helper()
 		var list []struct{ Amount, Refunded int }

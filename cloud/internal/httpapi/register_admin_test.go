@@ -44,7 +44,7 @@ func TestRegistration(t *testing.T) {
 		t.Errorf("%d messages for one that was wanted", len(messages))
 	}
 	// A customer who logs in with this number sees the reservation.
-	c := login(t, s, "01055556666", 1)
+	c := login(t, s, "01055556666")
 	var records []paymentRecord
 	c.Get("/my-reservations").OK(t).Into(t, &records)
 	if len(records) != 3 || records[0].Method != "관리자" || records[0].Amount != 0 || records[0].Status != "DONE" {

@@ -271,7 +271,7 @@ func TestTimeOfCancellation(t *testing.T) {
 		c := s.Client(t)
 		c.Post("/payment/confirm", order(t, s, c, room, noon.Add(2*hour), hour, price, "카드")).OK(t)
 	}
-	c := login(t, s, "01012345678", 1)
+	c := login(t, s, "01012345678")
 	var records []struct {
 		ID     int
 		RoomNo string

@@ -2,7 +2,6 @@ package hardware_test
 
 import (
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,18 +16,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// book collects the changes that an installation reports.
-type book struct {
-	mu      sync.Mutex
-	changes []hardware.Change
-}
-
-func (b *book) note(c hardware.Change) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.changes = append(b.changes, c)
-}
 
 func plan(t *testing.T) hardware.Plan {
 	t.Helper()
@@ -48,10 +35,9 @@ func plan(t *testing.T) hardware.Plan {
 	}
 }
 
-func powered(t *testing.T) (*hardware.Installation, agent.Board, *book) {
+func powered(t *testing.T) (*hardware.Installation, agent.Board) {
 	t.Helper()
-	b := new(book)
-	r, err := hardware.New(plan(t), b.note)
+	r, err := hardware.New(plan(t), func(hardware.Change) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +45,7 @@ func powered(t *testing.T) (*hardware.Installation, agent.Board, *book) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r, board, b
+	return r, board
 }
 
 func drive(t *testing.T, l agent.Lock, level gpio.Level) {
@@ -72,7 +58,7 @@ func drive(t *testing.T, l agent.Lock, level gpio.Level) {
 func TestRelayDrivesTheLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, board, _ := powered(t)
+		r, board := powered(t)
 		lock := board.Locks[0]
 		if lock.Relay.Read() != gpio.Low || lock.Sense.Read() != gpio.Low {
 			t.Fatal("the lock is not locked at first")
@@ -103,7 +89,7 @@ func TestRelayDrivesTheLock(t *testing.T) {
 func TestLongerPulse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, board, _ := powered(t)
+		r, board := powered(t)
 		for _, request := range []string{"a", "b"} {
 			drive(t, board.Locks[2], gpio.High)
 			r.Energized("room_1", request, "")
@@ -121,7 +107,7 @@ func TestLongerPulse(t *testing.T) {
 func TestLockFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, board, _ := powered(t)
+		r, board := powered(t)
 		r.SetFaults(fault.List{
 			{Kind: fault.Stuck, Device: "front_1"}, {Kind: fault.RelayDead, Device: "front_2"},
 			{Kind: fault.Slow, Device: "room_1", DelayMs: 200},
@@ -158,7 +144,7 @@ func TestLockFaults(t *testing.T) {
 func TestPowerOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, board, _ := powered(t)
+		r, board := powered(t)
 		drive(t, board.Locks[0], gpio.High)
 		time.Sleep(300 * time.Millisecond)
 		r.PowerOff()
@@ -182,7 +168,7 @@ func TestPowerOff(t *testing.T) {
 func TestInputsShowTheBranch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, board, _ := powered(t)
+		r, board := powered(t)
 		lock := board.Locks[0]
 		for _, p := range []gpio.PinIn{lock.Contact, lock.Exit} {
 			if err := p.In(gpio.PullDown, gpio.BothEdges); err != nil {
@@ -223,7 +209,7 @@ func TestInputsShowTheBranch(t *testing.T) {
 func TestKeypad(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, board, _ := powered(t)
+		r, board := powered(t)
 		for _, tt := range []struct {
 			device, pin string
 			opened      bool

@@ -16,7 +16,7 @@ import (
 // bubble would never advance.
 func TestSensorsMeasureTheAir(t *testing.T) {
 	t.Parallel()
-	r, board, _ := powered(t)
+	r, board := powered(t)
 	if _, err := r.SetAir("lobby", ptr(31.5), ptr(71.0), true); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestSensorsMeasureTheAir(t *testing.T) {
 func TestUnitCoolsTheAir(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, board, _ := powered(t)
+		r, board := powered(t)
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { _ = r.Run(ctx) }()
 		lobby := func() hardware.Sensor { return r.State().Sensors[0] }
@@ -87,7 +87,7 @@ func ptr(v float64) *float64 { return &v }
 func TestWindowOpens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, board, _ := powered(t)
+		r, board := powered(t)
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { _ = r.Run(ctx) }()
 		defer stop()

@@ -85,7 +85,7 @@ func send(t *testing.T, to ir.Transmitter, code ir.Code) {
 func TestInfraredFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, board, _ := powered(t)
+		r, board := powered(t)
 		unit := board.AirConditioners[0]
 		off := unit.Codes.Roots[0].Code[0]
 		if err := unit.Transmitter.Send(t.Context(), 56_000, off.Durations); err != nil {
@@ -168,7 +168,7 @@ func expected(path []string, setPoint string) string {
 func TestUnitMissesSignals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, board, _ := powered(t)
+		r, board := powered(t)
 		unit := board.AirConditioners[0]
 		off, on := unit.Codes.Roots[0].Code, ir.Code(nil)
 		for path, code := range unit.Codes.Leaves() {
