@@ -43,11 +43,13 @@ const enteredAfter = `(exists (
 		select from pass_entry p where p.reservation_id = r.id and p.at > d.created_at and p.outcome in ('opened', 'unknown')
 		   and (p.device = d.device or p.device like 'room%' or d.kind = 'front' and p.device like 'front%')))`
 
-// StuckDoors returns the stuck reservations of branches that compensate for which a step of the compensation is due: the first one, or,
-// after the first one, the return of everything once the door has failed for fullAfterMinutes within the stay. id is 0 for all. A
-// request without an answer of the agent is not a failure: the guest had a code or a PIN. Neither is one from before a move to another
-// time, so before the window of the key. Whether guests of a branch whose agent is offline have
-// entered is known once it has reported its journal. A step that waits for another refund remains due.
+// StuckDoors returns the stuck reservations of branches that compensate for which a step of the compensation is due: the first one, or the
+// return of everything, once the door has failed for fullAfterMinutes within the stay. id is 0 for all.
+//
+//   - A request without an answer of the agent is not a failure: the guest had a code or a PIN.
+//   - Failures before the window of the key do not count: they are from before a move.
+//   - While the agent is offline, nothing is due: whether its guests have entered is known once it has reported its journal.
+//   - A step that waits for another refund remains due.
 func StuckDoors(ctx context.Context, q Querier, id booking.ReservationID, now time.Time) ([]StuckDoor, error) {
 	rows, err := q.Query(ctx, `
 		with stuck as (

@@ -91,14 +91,17 @@ type MessageKinds struct {
 	Code      string   // it carries a login code
 }
 
-// StillDue reports whether a message may be sent at now. One about a stay may not if the stay was cancelled, moved or extended
-// since it was queued, if its time has passed, or if a later one of its kind replaces it, as the one with another PIN does.
-// One with a key or a time that could not be sent at first may not if the reservation was canceled, or if a message with one of the
-// templates kinds.Replacing followed, about the stay of an extension, too: its key opens nothing, or its time is wrong. Neither may it
-// after the stay. The other messages about a stay have a link with the key, except the one with the PIN. One about a refund may not once
-// the refund does not wait for the guest any more. No message about a reservation that could not be sent at first may once its recipient is
-// not the contact any more. One with a login code may not once the code has expired, by the clock that set the expiry, nor at a later
-// attempt after another code.
+// StillDue reports whether a message may be sent at now:
+//
+//   - One of StayMessages may not if the stay was cancelled, moved or extended since it was queued, if its time has passed, or if a later one of
+//     its kind replaces it. All but the one with the PIN have a link with the key, so a message of kinds.Replacing replaces them, too.
+//   - One of kinds.OfStay may not, at a later attempt, after the stay, if the reservation was canceled, or if a message of kinds.Replacing
+//     followed, about the stay of an extension, too: its key opens nothing, or its time is wrong.
+//   - One of kinds.Awaiting or kinds.OfRefund may not, at a later attempt, once the reservation does not wait for its deposit, or the refund
+//     for the guest.
+//   - One with a login code may not once the code has expired, by the clock that set the expiry, nor at a later attempt after another code.
+//
+// At a later attempt, no message about a reservation is sent to a recipient who is not its contact any more.
 func StillDue(ctx context.Context, q Querier, m booking.Message, kinds MessageKinds, now time.Time) (due bool, err error) {
 	if m.Attempt > 1 && m.Reservation != 0 {
 		r, err := Reservation(ctx, q, m.Reservation)
