@@ -61,7 +61,7 @@ func (d *stopping) Replace(name string, data []byte) error {
 	return d.Disk.Replace(name, data)
 }
 
-// TestStopComesBeforeARestart stops the agent in the moment in which it returns to the settings before. If it was started again, the service
+// TestStopComesBeforeARestart stops the agent in the moment in which it returns to the previous settings. If it was started again, the service
 // manager would have to kill it.
 func TestStopComesBeforeARestart(t *testing.T) {
 	t.Parallel()

@@ -116,7 +116,7 @@
 //	  │              status {settings: {version: 5}}    │
 //	  │◄────────────────────────────────────────────────┤  connected for a while: in use
 //
-// If the agent is not connected in time, it returns to the settings before, and the status then names the version with its reason.
+// If the agent is not connected in time, it returns to the previous settings, and the status then names the version with its reason.
 //
 // # Several brokers
 //

@@ -17,7 +17,7 @@ const (
 	PINDigits  = 6
 	CodeDigits = 8
 
-	// CodeStep is the length of a time step of the one-time codes. The agent accepts the current step, the one before and the
+	// CodeStep is the length of a time step of the one-time codes. The agent accepts the current step, the previous one and the
 	// one after it, so a code lives for at most two steps after it was made.
 	CodeStep = time.Minute
 	// CodesPerStep is the number of codes that one keypad, or all front keypads of a branch together, can accept per step.
@@ -228,7 +228,7 @@ type PassEntry struct {
 	Outcome  EntryOutcome `json:"outcome"`
 	Reason   string       `json:"reason"` // of a refusal or failure
 	Source   Source       `json:"source"`
-	Previous string       `json:"previous"` // hash of the entry before; empty for the first
+	Previous string       `json:"previous"` // hash of the previous entry; empty for the first
 	Hash     string       `json:"hash"`     // see Chain
 }
 

@@ -21,7 +21,7 @@ const maxSettingsJSON = MaxPayload - 512
 
 // Settings replaces the settings of one agent: the text of its settings file, which describes the hardware of the branch. It is
 // signed for one credential with a key that verifies its grants. The agent applies it only if its version is higher than every
-// version that it has received, and if the agent itself finds no mistake in the text. It keeps the settings before until the new
+// version that it has received, and if the agent itself finds no mistake in the text. It keeps the previous settings until the new
 // ones have reached the cloud, and returns to them otherwise; see [SettingsStatus]. The cloud repeats the message until the
 // status names the version.
 type Settings struct {

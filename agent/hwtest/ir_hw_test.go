@@ -39,7 +39,7 @@ func listen(t *testing.T) *receiver {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(fd) })
-	// The receiver that measures carriers is another one than the usual; the loop-back sends to both only on request.
+	// The receiver that measures carriers is not the usual one; the loop-back sends to both only on request.
 	for request, value := range map[uint]int{setRecMode: mode2, setTransmitterMask: 3, setMeasureCarrier: 1} {
 		if err := unix.IoctlSetPointerInt(fd, request, value); err != nil {
 			t.Fatalf("ioctl %x: %v", request, err)

@@ -348,7 +348,7 @@ func awaitKeypad(t *testing.T, b *brokertest.Broker, device string, ok bool) {
 }
 
 // TestKeypadTakenOffTheWall unplugs a USB keypad while digits are typed, and plugs it in again: the status reports it in both
-// directions, the digits typed before are forgotten, and the keypad works again without a restart.
+// directions, digits that were typed earlier are forgotten, and the keypad works again without a restart.
 func TestKeypadTakenOffTheWall(t *testing.T) {
 	t.Setenv("STATE_DIRECTORY", t.TempDir())
 	pad := plugIn(t, "keypad")

@@ -3,7 +3,7 @@
 //
 //	received ─► checked ─► stored as a trial ─► restart with it ─► connected for SettleTime ─► in use
 //	               │                                   └─► not connected within TrialTimeout, a hardware self-test worse,
-//	               └─► refused                             or restarted again and again ─► rolled back, restart with the settings before
+//	               └─► refused                             or restarted again and again ─► rolled back, restart with the previous settings
 //
 // One file holds the whole state and is replaced in one step, so that a power failure at any moment leaves the state before or
 // after. The start with a trial is counted before the hardware is touched: settings that end the agent are rolled back, too.
@@ -99,7 +99,7 @@ type trial struct {
 }
 
 // Open reads the stored state and decides on the settings of this run; see Text. A state that cannot be read or stored does not keep
-// the agent from running: it then uses the settings before, or the file of the machine.
+// the agent from running: it then uses the previous settings, or the file of the machine.
 func Open(config Config) *Keeper {
 	if config.TrialTimeout == 0 {
 		config.TrialTimeout = TrialTimeout
@@ -305,7 +305,7 @@ func (k *Keeper) Observe(connected bool, failing []string) (changed bool) {
 	default:
 		return false
 	}
-	k.restart = k.trying // with the settings before
+	k.restart = k.trying // with the previous settings
 	k.storeEnd(before)
 	return true
 }

@@ -145,7 +145,7 @@ func TestNewSettingsComeIntoUse(t *testing.T) {
 	})
 }
 
-// TestSettingsAreRolledBack checks each reason. The settings before are in use again after the restart.
+// TestSettingsAreRolledBack checks each reason. The previous settings are in use again after the restart.
 func TestSettingsAreRolledBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -417,7 +417,7 @@ func survive(steps, power []int) (text string) {
 		}
 	}
 	m.disk.fail = nil
-	for range 2 { // a trial that has just begun, and the settings before
+	for range 2 { // a trial that has just begun, and the previous settings
 		m.start()
 		m.observe(TrialTimeout, connects())
 	}
@@ -459,7 +459,7 @@ func TestDamagedState(t *testing.T) {
 	})
 }
 
-// TestDir checks that a write that a power failure has interrupted leaves the content before.
+// TestDir checks that a write that a power failure has interrupted leaves the previous content.
 func TestDir(t *testing.T) {
 	t.Parallel()
 	dir := Dir(t.TempDir())
@@ -488,7 +488,7 @@ func TestDir(t *testing.T) {
 }
 
 // TestSettledTrialIsStoredLater: the card cannot be written when a trial has ended well. The settings are stored when it can be, so that a later
-// restart without a network does not return to the settings before.
+// restart without a network does not return to the previous settings.
 func TestSettledTrialIsStoredLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine("file")

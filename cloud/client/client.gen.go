@@ -184,7 +184,7 @@ type AgentSettingsVersion struct {
 	// CreatedBy The author; agent: and a user name if the file was edited on the machine.
 	CreatedBy string `json:"createdBy"`
 
-	// Detail Why the agent refused the version or returned to the one before.
+	// Detail Why the agent refused the version or returned to the previous one.
 	Detail *string `json:"detail"`
 
 	// State asked: sent until the agent answers; refused: the agent found a mistake; rolled-back: with it the agent did not reach the service, or did worse; replaced: was in use; superseded: a later version came before the answer.
@@ -4167,14 +4167,14 @@ type ClientInterface interface {
 	// Corresponds with GET /v2/admin/agents/{username}/settings (the `ListAgentSettings` operationId).
 	ListAgentSettings(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ChangeAgentSettingsWithBody Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+	// ChangeAgentSettingsWithBody Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the previous version if it does not reach the service.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v2/admin/agents/{username}/settings (the `ChangeAgentSettings` operationId).
 	ChangeAgentSettingsWithBody(ctx context.Context, username string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ChangeAgentSettings Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+	// ChangeAgentSettings Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the previous version if it does not reach the service.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6045,7 +6045,7 @@ func (c *Client) ListAgentSettings(ctx context.Context, username string, reqEdit
 	return c.Client.Do(req)
 }
 
-// ChangeAgentSettingsWithBody Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+// ChangeAgentSettingsWithBody Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the previous version if it does not reach the service.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6062,7 +6062,7 @@ func (c *Client) ChangeAgentSettingsWithBody(ctx context.Context, username strin
 	return c.Client.Do(req)
 }
 
-// ChangeAgentSettings Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+// ChangeAgentSettings Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the previous version if it does not reach the service.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -16894,14 +16894,14 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/admin/agents/{username}/settings (the `ListAgentSettings` operationId).
 	ListAgentSettingsWithResponse(ctx context.Context, username string, reqEditors ...RequestEditorFn) (*ListAgentSettingsResponse, error)
 
-	// ChangeAgentSettingsWithBodyWithResponse Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+	// ChangeAgentSettingsWithBodyWithResponse Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the previous version if it does not reach the service.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v2/admin/agents/{username}/settings (the `ChangeAgentSettings` operationId).
 	ChangeAgentSettingsWithBodyWithResponse(ctx context.Context, username string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangeAgentSettingsResponse, error)
 
-	// ChangeAgentSettingsWithResponse Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+	// ChangeAgentSettingsWithResponse Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the previous version if it does not reach the service.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -22713,7 +22713,7 @@ func (c *ClientWithResponses) ListAgentSettingsWithResponse(ctx context.Context,
 	return ParseListAgentSettingsResponse(rsp)
 }
 
-// ChangeAgentSettingsWithBodyWithResponse Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+// ChangeAgentSettingsWithBodyWithResponse Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the previous version if it does not reach the service.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22726,7 +22726,7 @@ func (c *ClientWithResponses) ChangeAgentSettingsWithBodyWithResponse(ctx contex
 	return ParseChangeAgentSettingsResponse(rsp)
 }
 
-// ChangeAgentSettingsWithResponse Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the version before if it does not reach the service.
+// ChangeAgentSettingsWithResponse Add a version of an agent's settings. The agent checks it, restarts with it as soon as no door is open, and returns to the previous version if it does not reach the service.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -119,7 +119,7 @@ var files = []string{"text/event-stream", "text/csv", "application/vnd.openxmlfo
 // with 200, and then nothing was done. It reads a body of JSON and puts it back.
 func checkSuccess(answer *http.Response) error {
 	host := answer.Request.URL.Host
-	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")) // an invalid one is none
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")) // an invalid one is ignored
 	switch {
 	case answer.StatusCode == http.StatusNoContent && strings.HasSuffix(answer.Request.URL.Path, "/subscribe"): // the result was received before
 		return nil

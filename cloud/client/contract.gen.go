@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "b80db3d0112b67f0a2c6fd20d2b5581d39dfd2ad3de6fa8c012c9b66c10b7969"
+const Contract = "e360d8ec6ac6466febbe5e9a12633b7587c82df6b5038237e9d4772f88aea0d2"

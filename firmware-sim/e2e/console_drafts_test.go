@@ -104,7 +104,7 @@ func TestConsoleDrafts(t *testing.T) {
 	}
 }
 
-// field is the field of the form: the last one with its label, in the open dialog or otherwise in the page.
+// find is an expression of the field of the form: the last one with its label, in the open dialog or otherwise in the page.
 func (f draftForm) find() string {
 	return `(() => {
 		const scope = [...document.querySelectorAll("dialog[open]")].pop() || document;
@@ -253,7 +253,7 @@ func TestConsoleDraftOfAnOldContact(t *testing.T) {
 	p.press("연락처 정정")
 	p.wait("the corrected name", `document.querySelector(".record").innerText.includes("홍길순")`)
 	if got := value[string](p, `document.querySelector(".record").innerText`); !strings.Contains(got, "8888") || strings.Contains(got, "7777") {
-		t.Errorf("the record shows another number than the one that the colleague entered: %s", got)
+		t.Errorf("the record does not show the number that the colleague entered: %s", got)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestConsoleRollout updates the connected agents in waves while that of one branch is away, and stops by hand: the version before
+// TestConsoleRollout updates the connected agents in waves while that of one branch is away, and stops by hand: the previous version
 // returns. Resumed, it continues with the same agents. A version that does worse stops at the first wave by itself. The last one
 // ends without the branch that is away.
 func TestConsoleRollout(t *testing.T) {

@@ -70,7 +70,7 @@ func TestWebLeftOpen(t *testing.T) {
 	})
 
 	t.Run("the language after a deployment", func(t *testing.T) {
-		var english string // the script of the version before, which the service no longer has
+		var english string // the script of the previous version, which the service no longer has
 		var asked atomic.Bool
 		proxy := deployment(t, s.Pages, func(w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path != english || asked.Swap(true) {

@@ -149,8 +149,8 @@ func (t *Table) Grant(id string, from protocol.Agent, nonce string, holds bool, 
 }
 
 // Report stores the first result of a door. The result of the last door decides a granted request; decided is empty
-// otherwise. It is not ok if the result does not count: if it does not come from the active agent (RESULT_OF_STANDBY), has
-// another nonce than the grant (RESULT_WITHOUT_NONCE), or is for a door that is not the request's or has a result. A result
+// otherwise. It is not ok if the result does not count: if it does not come from the active agent (RESULT_OF_STANDBY), does not have
+// the nonce of the grant (RESULT_WITHOUT_NONCE), or is for a door that is not the request's or has a result. A result
 // of an agent of the previous release has no nonce and counts unless it is dropped (LEGACY_DROPPED). The outcome unknown
 // never counts.
 func (t *Table) Report(id string, from protocol.Agent, nonce, device string, outcome protocol.Outcome) (decided State, ok bool) {

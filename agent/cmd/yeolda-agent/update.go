@@ -48,7 +48,7 @@ func (f *files) updater(ca string, now func() time.Time, log *slog.Logger) (u *u
 		Changed: func() {
 			select {
 			case announced <- struct{}{}:
-			default: // it is noticed with the change before
+			default: // it is noticed with the previous change
 			}
 		}}
 	if f.State != "" {

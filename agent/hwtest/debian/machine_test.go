@@ -274,7 +274,7 @@ func (m *machine) journal() string {
 	return log
 }
 
-// online waits until an agent of another start than the last one is online.
+// online waits until an agent is online that was started after the last one.
 func (m *machine) online() {
 	m.t.Helper()
 	last := m.status.BootID

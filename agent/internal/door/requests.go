@@ -19,7 +19,7 @@ const (
 type request struct {
 	device    string // the first door it asks for, whose share of the memory it uses
 	nonce     string
-	replaced  string    // the nonce before, which was never granted in time and drives nothing
+	replaced  string    // the previous nonce, which was never granted in time and drives nothing
 	claimedAt time.Time // monotonic; the grant for nonce was issued later
 	decided   bool      // granted or denied: the nonce is spent
 	results   []protocol.Result

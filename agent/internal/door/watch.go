@@ -72,7 +72,7 @@ func (l Lock) inputs() []*input {
 	return list
 }
 
-// read reads the pin. It sets the pin up first, unless the read before succeeded.
+// read reads the pin. It sets the pin up first, unless the previous read succeeded.
 func (i *input) read() (level gpio.Level, err error) {
 	i.mu.Lock()
 	i.began = time.Now()
@@ -111,7 +111,7 @@ func (i *input) fault() error {
 	return i.err
 }
 
-// poll reads the input and returns the event of a change, or "". While it cannot be read, the level before remains. The first level of one
+// poll reads the input and returns the event of a change, or "". While it cannot be read, the last level remains. The first level of one
 // that could not be read at the start is no change.
 func (i *input) poll() protocol.EventKind {
 	level, err := i.read()

@@ -289,7 +289,7 @@ func TestNameServerThatLies(t *testing.T) {
 		d.cache.reject()
 	}
 
-	// The broker has moved, and the address before is dead: it is tried once.
+	// The broker has moved, and the previous address is dead: it is tried once.
 	if err := os.WriteFile(file, []byte(host+" 127.0.0.3\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -162,7 +162,7 @@ func loadSealKey(disk Disk, username string) (sealKey, error) {
 }
 
 // errSealed is returned for a key of the codes that this agent cannot open.
-var errSealed = errors.New("code key: it is sealed to another key than this agent's")
+var errSealed = errors.New("code key: it is not sealed to the key of this agent")
 
 func (k sealKey) open(text string) ([]byte, error) {
 	sealed, err := base64.StdEncoding.DecodeString(text)

@@ -99,7 +99,7 @@ func Share(work string) error {
 	return nil
 }
 
-// openOwn opens a regular file that is no link: the agent owns the folder, and root must not follow it elsewhere.
+// openOwn opens a regular file that is not a link: the agent owns the folder, and root must not follow it elsewhere.
 func openOwn(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// Outcome is what an installation left that did not succeed. The zero value is none.
+// Outcome is the result of an installation that did not succeed; zero: there is none.
 type Outcome struct {
 	State  protocol.UpdateState `json:"state"`
 	Detail string               `json:"detail"`

@@ -22,7 +22,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// TestServeRejectsKeysOfAnotherInstallation starts the service with another encryption key than the door PINs were sealed with, before
+// TestServeRejectsKeysOfAnotherInstallation starts the service with an encryption key that the door PINs were not sealed with, before
 // and after the operator confirms that their key is lost.
 func TestServeRejectsKeysOfAnotherInstallation(t *testing.T) {
 	s := newShell(t).withDatabase()
@@ -143,7 +143,7 @@ func TestServiceWorksAfterItsKeyIsLost(t *testing.T) {
 	}
 	t.Run("after", func(t *testing.T) {
 		shop := serve(t, fresh)
-		buy(t, shop, 2) // its PIN must differ from that of the pass before
+		buy(t, shop, 2) // its PIN must differ from that of the earlier pass
 		sealed := ring(t, fresh)
 		wantKeysReplaced(t, shop)
 		if _, err := (&alert.Service{DB: shop.DB, Keys: sealed}).Contacts(t.Context(), ""); err != nil {

@@ -103,7 +103,7 @@ func packageName(file string) (version, architecture string, err error) {
 	return parts[1], parts[2], nil
 }
 
-// packageHash returns the hash of a package. A file that is none, such as the part that an interrupted copy has left, must not be
+// packageHash returns the hash of a package. A file that is not a package, such as the part that an interrupted copy has left, must not be
 // signed: every agent of the first wave would fetch it.
 func packageHash(name string) (string, error) {
 	content, err := os.ReadFile(name)

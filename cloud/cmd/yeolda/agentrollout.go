@@ -15,7 +15,7 @@ type agentRolloutCmd struct {
 	Version  string          `arg:"" optional:"" help:"Version of the package."`
 	Waves    []int           `default:"1,10,100" help:"Percent of the agents in each wave."`
 	Settle   time.Duration   `default:"5m" help:"How long an agent must do well with the new version."`
-	Stop     bool            `xor:"how" help:"Stop the rollout; updated agents return to the version before."`
+	Stop     bool            `xor:"how" help:"Stop the rollout; updated agents return to the previous version."`
 	Resume   bool            `xor:"how" help:"Continue the stopped rollout at its wave, without the agents that failed."`
 	Skip     bool            `name:"skip-offline" xor:"how" help:"Do not wait for the agents that are not connected."`
 	MQTT     config.MQTT     `embed:""`

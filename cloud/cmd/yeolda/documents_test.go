@@ -58,7 +58,7 @@ func TestCommandsInDocuments(t *testing.T) {
 	}
 }
 
-// unknownIn returns the first word that is no command, or the first flag that its command does not have.
+// unknownIn returns the first word that is not a command, or the first flag that its command does not have.
 func unknownIn(node *kong.Node, words []string) string {
 	commands := true
 	for _, word := range words {

@@ -162,8 +162,8 @@ func complete() map[string]string {
 	}
 }
 
-// TestServeNamesMissingSettings starts the service in production with each one and each two of the required settings missing, and
-// with all missing. TestProductionNamesEveryMissingSetting checks all subsets with the function that decides.
+// TestServeNamesMissingSettings starts the service in production without each required setting, without each two of them, and
+// without all. TestProductionNamesEveryMissingSetting checks all subsets with the function that decides.
 func TestServeNamesMissingSettings(t *testing.T) {
 	s := newShell(t)
 	t.Setenv("YEOLDA_MODE", "") // production is the default

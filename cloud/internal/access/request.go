@@ -37,7 +37,7 @@ func parseKey(text string) (key uuid.UUID, hash []byte, err error) {
 // pressSubject is what the presses of a key for a kind of door are counted by. A key opens doors whatever the case of its letters is. Of a
 // longer text only the beginning is remembered: any client can send thousands of them.
 func pressSubject(kind, doorlockKey string) string {
-	const longest = len("00000000-0000-0000-0000-000000000000") + 1 // the text is no key, and not counted as the one that it begins with
+	const longest = len("00000000-0000-0000-0000-000000000000") + 1 // such a text is not a key, and is not counted as the key that it begins with
 	return kind + " " + strings.ToLower(doorlockKey[:min(len(doorlockKey), longest)])
 }
 

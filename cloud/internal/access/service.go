@@ -33,7 +33,7 @@ var (
 	ErrOccupied = errors.New("access: a stay occupies the room")
 	// ErrUnknownRoom is returned when the branch has no room with that number.
 	ErrUnknownRoom = errors.New("access: unknown room")
-	// ErrOtherRoom is returned when the key's reservation is for another room than the one the client names.
+	// ErrOtherRoom is returned when the key's reservation is not for the room that the client names.
 	ErrOtherRoom = errors.New("access: the reservation is for another room")
 	// ErrRepeated is returned when a request with the same Actor.Once was made before.
 	ErrRepeated = errors.New("access: the request is repeated")

@@ -14,8 +14,8 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/queue"
 )
 
-// pendingLimit is the age of an alert after which no further contact receives its beginning: after the longest escalation, the hours of
-// a contact begin within a day.
+// pendingLimit is the age of an alert after which no further contact is notified of its beginning: the longest escalation, and then a day,
+// within which the hours of every contact begin.
 const pendingLimit = maxEscalate*time.Minute + 25*time.Hour
 
 // announce queues the messages that are due and records them in the same transaction.

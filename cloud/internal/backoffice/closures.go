@@ -43,8 +43,8 @@ type ClosureConflict struct {
 	booking.Reservation
 }
 
-// closureGroup is the number of branches that one transaction closes. Each waits for the disk once, and delays holds in its
-// branches for some milliseconds. A failure leaves the groups before closed, so the console sends one group per request.
+// closureGroup is the number of branches that one transaction closes. A transaction waits for the disk once, and delays the holds of its
+// branches for some milliseconds. If one fails, the earlier groups stay closed, so the console sends one group per request.
 const closureGroup = 50
 
 // CloseBranches closes branches and returns the live reservations on the closed days, by branch. It cancels none of them; only holds

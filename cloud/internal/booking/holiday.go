@@ -18,7 +18,7 @@ func KoreanHoliday(d Date) (name string, ok bool) {
 // korea is the zone of Korean business days.
 var korea = time.FixedZone("KST", 9*60*60)
 
-// BusinessDaysAfter is the end of the n-th Korean business day after a time. Saturdays, Sundays and public holidays are none.
+// BusinessDaysAfter is the end of the n-th Korean business day after a time. Saturdays, Sundays and public holidays do not count.
 func BusinessDaysAfter(t time.Time, n int) time.Time {
 	day := DateOf(t, korea)
 	for n > 0 {

@@ -34,6 +34,6 @@ func (l *Location) text() string {
 type BranchSearch struct {
 	Text  string    // a part of the code, name or address
 	Near  *Location // nearest first, branches without a location last; nil: in the order in which they were added
-	After int       // with Near the number of branches to skip, otherwise the id of the last one of the page before
+	After int       // with Near the number of branches to skip, otherwise the id of the last one of the previous page
 	Limit int
 }

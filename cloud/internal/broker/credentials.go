@@ -15,7 +15,7 @@ const (
 	lookupWorkers = 2
 )
 
-// credential is a credential that is not revoked; the zero value stands for any other user name.
+// credential is a credential that is not revoked; the zero value means any other user name.
 type credential struct {
 	branch     string
 	secretHash []byte // of the password

@@ -45,7 +45,7 @@ var kindBits = func() map[protocol.Kind]uint32 {
 	return bits
 }()
 
-// bitOf returns the bit of a subscription. Topics of the credential have other bits than those of the branch.
+// bitOf returns the bit of a subscription. Topics of the credential and those of the branch have different bits.
 func bitOf(filter string) uint32 {
 	agent, kind, _ := protocol.ParseAgentTopic(filter)
 	if agent.Username != "" {

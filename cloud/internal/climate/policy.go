@@ -33,7 +33,7 @@ var (
 	ErrNoRoom = errors.New("climate: no such room")
 	// ErrDuplicateRoom is returned if a room has two policies.
 	ErrDuplicateRoom = errors.New("climate: duplicate room")
-	// ErrOtherUnit is returned if an option belongs to another unit than the policy's.
+	// ErrOtherUnit is returned if an option does not belong to the unit of the policy.
 	ErrOtherUnit = errors.New("climate: the option belongs to another unit")
 	// ErrStaffDecided is returned to a guest if staff have sent a command during the stay.
 	ErrStaffDecided = errors.New("climate: staff have set the air conditioner for this stay")

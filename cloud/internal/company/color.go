@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// ErrContrast is returned for a colour that is none, or on which and in which text is hard to read.
+// ErrContrast is returned for a text that is not a colour, or a colour on which or in which text is hard to read.
 var ErrContrast = errors.New("company: the contrast of the colour is too low")
 
 // minContrast is the contrast of text that WCAG 2.2 requires (success criterion 1.4.3).
@@ -56,7 +56,7 @@ func (c rgb) luminance() float64 {
 	return 0.2126*linear(c[0]) + 0.7152*linear(c[1]) + 0.0722*linear(c[2])
 }
 
-// Contrast returns the contrast ratio of WCAG 2.2 between two colours such as #1b64da, from 1 to 21, or 0 if one is none.
+// Contrast returns the contrast ratio of WCAG 2.2 between two colours such as #1b64da, from 1 to 21, or 0 if one of them is not a colour.
 func Contrast(a, b string) float64 {
 	first, ok := parseColor(a)
 	second, valid := parseColor(b)

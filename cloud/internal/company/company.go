@@ -1,4 +1,4 @@
-// Package company holds what one installation's operator looks like to guests: the facts that the law requires on the pages, the
+// Package company holds how the operator of an installation appears to guests: the facts that the law requires on the pages, the
 // name, colour and logo, the prefix of messages, and the terms with the privacy policy.
 //
 // Until the headquarters have saved a profile, the facts come from the environment and the rest is as shipped.

@@ -23,7 +23,7 @@ import (
 )
 
 // shippedVersions are the versions of the texts in this directory, the newest first. Guests have agreed to each of them, so a
-// change of a text is a new version, and the directory of the version before keeps the texts that have changed since.
+// change of a text is a new version, and the directory of the previous version keeps the texts that have changed since.
 var shippedVersions = []string{"2026-11-24", "2026-11-23", "2026-11-22"}
 
 // Errors of texts.
@@ -113,7 +113,7 @@ func (s *Service) Text(ctx context.Context, version string) (Text, error) {
 	return text, err
 }
 
-// AddText makes a version the current one. Empty Korean texts are taken from the version before, with their English ones.
+// AddText makes a version the current one. Empty Korean texts are taken from the previous version, with their English ones.
 func (s *Service) AddText(ctx context.Context, text Text, by string) error {
 	if !versionPattern.MatchString(text.Version) {
 		return &booking.InvalidError{Field: "version", Problem: "it is not a version such as 2026-12-01"}

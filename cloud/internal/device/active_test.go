@@ -28,7 +28,7 @@ func (f *fixture) announce(agent protocol.Agent, version string, selfTest []prot
 	f.sendStatus(agent, protocol.Status{AgentVersion: version, Inventory: &inventory, SelfTest: selfTest})
 }
 
-// states lists the credentials of gangnam that are not agent-gangnam with their state and presence.
+// state returns the state and the presence of a credential of gangnam.
 func (f *fixture) state(username string) string {
 	f.t.Helper()
 	list, err := postgres.AgentCredentials(f.t.Context(), f.db.Pool)

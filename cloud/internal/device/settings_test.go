@@ -223,7 +223,7 @@ func TestSettingsLostByARestoration(t *testing.T) {
 	f.want("6 in-use", "2 replaced", "1 replaced")
 }
 
-// TestSupersededSettingsInUse adds a version during the trial of the one before. The agent refuses it and keeps the one before, which is
+// TestSupersededSettingsInUse adds a version during the trial of another. The agent refuses it and keeps the earlier one, which is
 // then in use although a later one came before the answer.
 func TestSupersededSettingsInUse(t *testing.T) {
 	t.Parallel()

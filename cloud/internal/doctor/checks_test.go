@@ -419,7 +419,7 @@ func TestDoctorOnCallbacksAndZones(t *testing.T) {
 	c.says(t, "FAIL", `the unknown time zone "Asia/Soul"`, "update branch set time_zone")
 }
 
-// TestDoctorOnMisplacedReservations: a stay to come belongs to another branch than its room. Those that are over are not named.
+// TestDoctorOnMisplacedReservations: a stay to come does not belong to the branch of its room. Those that are over are not named.
 func TestDoctorOnMisplacedReservations(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -21,7 +21,7 @@ type Level struct {
 	Days   []Day // in order
 }
 
-// Verdict tells whether a door needs attention.
+// Verdict states whether a door needs attention.
 type Verdict string
 
 // The verdicts.

@@ -132,7 +132,7 @@ func (f *fixture) respond(answer func(events.Event) int) {
 	f.answer = answer
 }
 
-// only returns the number that a query counts.
+// count returns the number that a query counts.
 func (f *fixture) count(query string) (n int) {
 	f.t.Helper()
 	if err := f.db.Pool.QueryRow(f.t.Context(), query).Scan(&n); err != nil {

@@ -101,7 +101,7 @@ func encode(ctx context.Context, data []byte, more func(*File, image.Image) erro
 		turn = orientation(data)
 	}
 	var files []File
-	// From large to small: each width is made of the one before, so only the first scaling reads all pixels.
+	// From large to small: each width is made of the previous one, so only the first scaling reads all pixels.
 	for i := len(widths) - 1; i >= 0; i-- {
 		width := min(widths[i], turn.width(photo))
 		if width < widths[i] && i > 0 {

@@ -4,7 +4,7 @@
 //	rotate     epoch 1: new key and old keys, signed with the old key    agents accept both
 //	finish     epoch 2: new key alone, signed with it                    the old key opens nothing
 //
-// Lists are sent one at a time, each after the agent has reported the one before. So the cloud never signs with a key that an
+// Lists are sent one at a time, each after the agent has reported the previous one. So the cloud never signs with a key that an
 // agent has dropped: while an agent's report is on its way, the keys of two neighbouring epochs overlap.
 package grantkey
 

@@ -59,7 +59,7 @@ func (s *Service) Begin(ctx context.Context, r Request) (*Answer, error) {
 	return answer, json.Unmarshal(plain, answer)
 }
 
-// hashes returns what may be stored for a request, that under the sealing key first. The last one is of the release before.
+// hashes returns what may be stored for a request, that under the sealing key first. The last one is of the previous release.
 func (s *Service) hashes(r Request) [][]byte {
 	return append(s.Keys.MACs(requestPurpose, string(r.Hash)), r.Hash)
 }

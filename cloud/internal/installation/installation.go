@@ -89,7 +89,7 @@ func (k Keys) Check(ctx context.Context, q postgres.Querier) error {
 }
 
 // Adopt records the keys in place of those that the database was written with. Values sealed with lost keys remain unreadable, except
-// those that postgres.ForgetLost removes. It reports whether the keys are other ones than before.
+// those that postgres.ForgetLost removes. It reports whether the keys have changed.
 func (k Keys) Adopt(ctx context.Context, db *postgres.DB, actor string) (changed bool, err error) {
 	err = db.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		recorded, found, err := postgres.FindInstallation(ctx, tx)

@@ -46,8 +46,8 @@ func (s *Service) ImportFeeds(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// FollowConflicts takes the bookings in conflict again: the conflicting reservation may have ended since the calendar was read, and the
-// calendar may not be readable.
+// FollowConflicts tries the bookings in conflict again, without the calendar: the conflicting reservation may have ended since that was read,
+// and it may not be readable now.
 func (s *Service) FollowConflicts(ctx context.Context) error {
 	now := s.DB.Now()
 	listings, err := postgres.ConflictListings(ctx, s.DB.Pool, now, sweepLimit)

@@ -325,7 +325,7 @@ func (c *calendarOf) check(t *testing.T, id int64, key string, a channel.Booking
 	}
 	if got := c.one(t, fmt.Sprintf(`select (coalesce(stay_end, end_at) = (select max(end_at) from reservation where %[1]d in (id, extends) and state = 'DONE')
 		and (select not_after from pass where reservation_id = %[1]d and ended_at is null) = coalesce(stay_end, end_at) - interval '2 minutes')::text from reservation where id = %[1]d`, id)); got != "true" {
-		t.Error("the end of the stay, or of its PIN, is another one than that of its last part")
+		t.Error("the end of the stay, or of its PIN, is not that of its last part")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // TestChangesAreReturnedOnce looks for changes of every age. A change that committed late, up to a minute after its time, is found by the
-// next complete look, which follows ten seconds after the one before or after a pause; the others are found by the next one. Each is
+// next complete look, which follows ten seconds after the previous one or after a pause; the others are found by the next one. Each is
 // returned once.
 func TestChangesAreReturnedOnce(t *testing.T) {
 	t.Parallel()

@@ -113,7 +113,7 @@ func (s *Service) logError(ctx context.Context, what string, err error) {
 	}
 }
 
-// Announced makes the list of each agent due that has connected, that has another list than the last one it acknowledged, or
+// Announced makes the list of each agent due that has connected, whose list is not the last one that it acknowledged, or
 // that is no longer known to have it. Agents without keypads have no lists.
 func (s *Service) Announced(announced []device.Announcement) {
 	for _, a := range announced {

@@ -45,7 +45,7 @@ func TestStandbyAgentIsLookedAtRarely(t *testing.T) {
 	})
 }
 
-// A list is lost on its way, and the acknowledgement of the one before arrives after it was sent: the list is repeated.
+// A list is lost on its way, and the acknowledgement of the previous one arrives after it was sent: the list is repeated.
 func TestEarlierAcknowledgementEndsNoRepetition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

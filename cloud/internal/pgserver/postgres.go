@@ -127,7 +127,7 @@ func logOutput(output io.Reader, logger *slog.Logger) (complaint string) {
 			level, logging = slog.LevelError, true
 			complaint = strings.TrimSpace(text)
 		default:
-			// A continuation of the line before, or output of the loader.
+			// A continuation of the previous line, or output of the loader.
 			if !logging {
 				complaint = strings.TrimSpace(complaint + " " + line)
 			}

@@ -522,7 +522,7 @@ const revealLimit = 10 * time.Minute
 
 // RevealDoorPIN returns the sealed PIN of a request's door and records the disclosure. It is nil if there is none, if
 // actor did not make the request, if the request is older than ten minutes, or if the customer has lost the right to it:
-// the reservation was cancelled or moved, or is over. A door with another keypad than a standalone one shows no PIN.
+// the reservation was cancelled or moved, or is over. A door without a standalone keypad shows no PIN.
 func RevealDoorPIN(ctx context.Context, q Querier, id uuid.UUID, actor string, now time.Time) (pin []byte, err error) {
 	// The alert stays open until staff have changed the PIN: see PutPIN.
 	err = q.QueryRow(ctx, `

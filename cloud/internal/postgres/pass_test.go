@@ -132,6 +132,6 @@ func TestPINDiffersFromThatOfALongStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pin, err := keys.Open(postgres.PassPINPurpose, p.PIN); err != nil || string(pin) == "482913" {
-		t.Errorf("PIN of the short stay: %q (%v), want another one than that of the long stay", pin, err)
+		t.Errorf("PIN of the short stay: %q (%v), want not that of the long stay", pin, err)
 	}
 }

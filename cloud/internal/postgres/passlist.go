@@ -224,7 +224,7 @@ func AcknowledgeList(ctx context.Context, tx pgx.Tx, username string, epoch, ver
 			update pass_agent set epoch = $2, version = 0, content = null, code_version = 0, code_ready = false where username = $1`, username, epoch+1)
 		return 0, true, err
 	}
-	// A list of an earlier epoch may be one that the database does not know. It may have any pass of the lists before.
+	// A list of an earlier epoch may be one that the database does not know. It may have any pass of the earlier lists.
 	if epoch < a.epoch || epoch == a.appliedEpoch && version < a.appliedVersion {
 		return 0, false, nil
 	}

@@ -167,7 +167,7 @@ func rollout(ctx context.Context, q Querier, sql string) (r Rollout, err error) 
 }
 
 // settings sets Version and Update to what the agent reports about its settings: the name of the rollout if it uses those of the
-// rollout, otherwise the number of the version. The version for the way back has the number of the one before.
+// rollout, otherwise the number of the version. The version for the way back has the number of the previous one.
 func (m *RolloutMember) settings(name string, s *protocol.SettingsStatus) {
 	m.Version, m.Update = "0", nil
 	if s == nil {

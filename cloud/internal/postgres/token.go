@@ -65,7 +65,7 @@ func NoteTokenUse(ctx context.Context, q Querier, id int64, now time.Time) error
 	return err
 }
 
-// TokenCreator returns the actor who created the token that is an actor; empty if it is no token. The audit log knows deleted tokens, too.
+// TokenCreator returns the actor who created the token that is an actor; empty if the actor is not a token. The audit log knows deleted tokens, too.
 func TokenCreator(ctx context.Context, q Querier, actor string) (creator string, err error) {
 	err = q.QueryRow(ctx, `select actor from audit where target = $1 and action = 'token.add' order by id limit 1`, actor).Scan(&creator)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -25,9 +25,9 @@ var ErrSameAdministrator = errors.New("reserve: another administrator has to app
 // (docs/specification.md, Refunds 15).
 func (c *change) above(won int) bool { return c.RefundLimit > 0 && won > c.RefundLimit }
 
-// approval reports whether another administrator than by has to approve a refund account: its holder is neither the depositor nor
-// the guest, and by is a branch's administrator, a token, or an administrator who is disabled since. A name of the guest that the same administrator has corrected does not count: it would
-// replace the second one.
+// approval reports whether an administrator other than by has to approve a refund account: its holder is neither the depositor nor
+// the guest, and by is a branch's administrator, a token, or an administrator who is disabled since. A name of the guest
+// that the same administrator has corrected does not count: it would replace the second administrator.
 func (c *change) approval(to *toss.RefundAccount, by string) (bool, error) {
 	if to == nil {
 		return false, nil

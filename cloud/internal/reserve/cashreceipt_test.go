@@ -238,7 +238,7 @@ func TestCashReceiptFails(t *testing.T) {
 	s.wantReceipts(t, order)
 }
 
-// A receipt that was issued by hand is on the money desk again once the deposit is refunded: the tax office has a sale that is none.
+// A receipt that was issued by hand is on the money desk again once the deposit is refunded: the tax office has a sale that has not taken place.
 func TestCashReceiptByHandAfterRefund(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -371,7 +371,7 @@ func TestMessagesKeepTheirOrder(t *testing.T) {
 		t.Errorf("messages %v", got)
 	}
 	if last := s.Sandbox.Messages(g.wish.Mobile)[2]; !strings.Contains(last.Text, s.key(t, g.id)) {
-		t.Errorf("the last message has another key than that of the stay: %s", last.Text)
+		t.Errorf("the last message does not have the key of the stay: %s", last.Text)
 	}
 }
 
@@ -418,6 +418,6 @@ func TestKeySurvivesALongOutage(t *testing.T) {
 	s.Sandbox.ClearFaults()
 	s.eventually(t, "the key arrives", func() bool { return len(s.messages(g.wish.Mobile)) > 0 })
 	if last := s.Sandbox.Messages(g.wish.Mobile)[0]; !strings.Contains(last.Text, g.key) {
-		t.Errorf("the message has another key than that of the stay: %s", last.Text)
+		t.Errorf("the message does not have the key of the stay: %s", last.Text)
 	}
 }

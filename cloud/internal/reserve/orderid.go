@@ -62,7 +62,7 @@ func sealOrder(keys *seal.Keyring, o ordered) string {
 	if strings.HasPrefix(strings.TrimSpace(o.Mobile), "+") && !strings.HasPrefix(booking.NormalizePhone(o.Mobile), "0") {
 		plain[0] |= flagForeign
 	}
-	if o.Room <= maxRoomID { // otherwise 0, which is no room
+	if o.Room <= maxRoomID { // otherwise 0, which is not a room
 		put24(plain[1:], uint32(o.Room)) //nolint:gosec // ids are positive
 	}
 	put24(plain[4:], uint32(o.Times.Start.Unix()/int64(booking.SlotLength/time.Second))) //nolint:gosec // until the year 2288

@@ -52,7 +52,7 @@ func (s *Service) TakePartnerBooking(ctx context.Context, b PartnerBooking) (id 
 }
 
 func (s *Service) takePartnerBooking(ctx context.Context, b PartnerBooking) (id booking.ReservationID, err error) {
-	conflict, status := false, "" // the latter is the one before
+	conflict, status := false, "" // the latter is the previous one
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		id, conflict = 0, false
 		present, err := postgres.PartnerRoom(ctx, tx, b.Listing.Partner, b.ExternalID)
@@ -188,7 +188,7 @@ func (c *partnerChange) enter(present booking.RoomID) error {
 	}
 	c.known.Status = PartnerConflict
 	if !c.b.Sold {
-		if c.r().State == booking.Done { // a refused change: the booking has the room and the times before
+		if c.r().State == booking.Done { // a refused change: the booking keeps its room and times
 			c.known.Listing, c.known.Interval = c.before.Listing, c.before.Interval
 		}
 		return nil
@@ -250,7 +250,7 @@ func (c *partnerChange) placeFree(room booking.Room, times booking.Interval, qua
 }
 
 // placeConflict stores a booking that the partner has sold although its time is not free. The guest of a stay keeps the key if the stay
-// cannot follow, because a quarantine of its own has to end first, or staff have moved it to another room than the partner's.
+// cannot follow, because a quarantine of its own has to end first, or staff have moved it to a room that is not the partner's.
 func (c *partnerChange) placeConflict(room booking.Room, times booking.Interval, stays bool) error {
 	r, partner := c.r(), c.b.Listing.Partner
 	if r.State == booking.Conflict && r.Room == room.ID && r.Interval.Equal(pieces(times)[0]) {
@@ -411,7 +411,7 @@ func (c *change) reshape(st stay, room booking.Room, times booking.Interval, par
 }
 
 // correctPhone gives the key to another phone number if the partner reports one, under the conditions under which a guest can correct
-// it. A number that staff corrected stays until the partner reports another one than before.
+// it. A number that staff corrected stays until the partner reports a different one.
 func (c *partnerChange) correctPhone() error {
 	phone, before := c.b.Phone, c.known.Mobile
 	if phone == "" || phone == before || c.known.Reservation == 0 {

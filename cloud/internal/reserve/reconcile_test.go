@@ -117,7 +117,7 @@ func (s *shop) reconcile(t *testing.T, replica *reserve.Service) reserve.Report 
 	return report
 }
 
-// TestProviderConfirmsAnotherAmount: if the provider confirms another amount than requested, it is refunded and no key is
+// TestProviderConfirmsAnotherAmount: if the provider confirms an amount that was not requested, it is refunded and no key is
 // created.
 func TestProviderConfirmsAnotherAmount(t *testing.T) {
 	t.Parallel()

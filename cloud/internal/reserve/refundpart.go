@@ -367,7 +367,7 @@ func (c *change) noteRequest(key string, body any, result RefundResult) error {
 	})
 }
 
-// bodyHashes returns what may be stored for a request, that under the sealing key first. The last one is of the release before. The others are
+// bodyHashes returns what may be stored for a request, that under the sealing key first. The last one is of the previous release. The others are
 // MACs, because the account of the guest could be found by trying all candidates. The type of the request is included, so that
 // requests of different kinds differ.
 func (c *change) bodyHashes(body any) ([][]byte, error) {

@@ -194,7 +194,7 @@ func (r *refunds) run(n int, origin time.Time) error {
 	return nil
 }
 
-// account returns the account of the guest, of a stranger, or none. Administrators also name one for payments that are no deposits.
+// account returns the account of the guest, of a stranger, or none. Administrators also name one for payments that are not deposits.
 func (r *refunds) account() *toss.RefundAccount {
 	to := guestAccount
 	switch {

@@ -19,7 +19,7 @@ type Expected struct {
 }
 
 // ErrHoldChanged is returned when the hold differs from the one that the guest's page shows.
-var ErrHoldChanged = errors.New("reserve: the hold is another one than expected")
+var ErrHoldChanged = errors.New("reserve: the hold is not the expected one")
 
 func (e Expected) matches(branch booking.Branch, r booking.Reservation) bool {
 	at := func(wall, actual time.Time) bool {

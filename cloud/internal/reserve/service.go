@@ -77,7 +77,7 @@ var (
 	ErrWrongSecret     = errors.New("reserve: the callback's secret is wrong")
 	ErrNotMovable      = errors.New("reserve: only a confirmed reservation can be moved")
 	ErrUnknownBank     = errors.New("reserve: no such bank")
-	ErrRefundChanged   = errors.New("reserve: the cancellation returns another amount than the caller has seen")
+	ErrRefundChanged   = errors.New("reserve: the cancellation does not return the amount that the caller has seen")
 	ErrRefundOpen      = errors.New("reserve: another refund of the reservation is not finished")
 	ErrExceedsBalance  = errors.New("reserve: the amount is more than what is left of the payment")
 	ErrKeyReused       = errors.New("reserve: the Idempotency-Key belongs to another request")

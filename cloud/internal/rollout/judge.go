@@ -129,7 +129,7 @@ func left(m *postgres.RolloutMember) string {
 // answerTimeout is how long an agent may take for the settings that an administrator has given it before a rollout changes them.
 const answerTimeout = 10 * time.Minute
 
-// answering reports whether an agent has not answered settings yet that a rollout of settings would replace by those before, changed.
+// answering reports whether an agent has not answered settings yet that a rollout of settings would replace by the previous ones, changed.
 func answering(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) bool {
 	return r.Kind == postgres.RolloutSettings && now.Sub(m.Pending) < answerTimeout
 }
@@ -243,7 +243,7 @@ func worseTests(m *postgres.RolloutMember) string {
 	return fmt.Sprintf("%d failed self-tests, before %d", m.Failed, m.BeforeFailed)
 }
 
-// revert ends a rollout: agents that were asked return to the version before.
+// revert ends a rollout: agents that were asked return to the previous version.
 func revert(r *postgres.Rollout, reason string, now time.Time) {
 	r.State, r.Reason = goingBack, reason
 	for i := range r.Members {
@@ -268,7 +268,7 @@ func returns(r *postgres.Rollout, m *postgres.RolloutMember) bool {
 	return len(r.Packages[m.BeforeVersion]) > 0
 }
 
-// back waits until the agents have returned to the version before.
+// back waits until the agents have returned to the previous version.
 func back(r *postgres.Rollout, now time.Time) {
 	open := 0
 	for i := range r.Members {

@@ -16,7 +16,7 @@ import (
 var ErrNotStopped = errors.New("rollout: no rollout was stopped that can be resumed")
 
 // Resume continues the last rollout at the wave at which it was stopped. Agents that failed are left out (docs/specification.md, Agent
-// protocol 32). It returns ErrNotStopped, ErrOpen while agents still return to the version before, and ErrNoPackage.
+// protocol 32). It returns ErrNotStopped, ErrOpen while agents still return to the previous version, and ErrNoPackage.
 func (s *Service) Resume(ctx context.Context, actor string) error {
 	last, err := s.Last(ctx)
 	switch {

@@ -52,7 +52,7 @@ func TestResumeContinuesAtItsWave(t *testing.T) {
 		t.Errorf("while agents return: got %v, want ErrOpen", err)
 	}
 	if r := f.settle(); r.State != "stopped" || f.versions()["1.0.0"] != 40 {
-		t.Fatalf("got %s, versions %v, want stopped with the version before", r.State, f.versions())
+		t.Fatalf("got %s, versions %v, want stopped with the previous version", r.State, f.versions())
 	}
 	f.resume()
 	if r := f.step(time.Second); r.State != "running" || r.Wave != 2 || r.Reason != "" || !r.EndedAt.IsZero() || f.versions()["2.0.0"] != 4 {
@@ -73,7 +73,7 @@ func TestResumeContinuesAtItsWave(t *testing.T) {
 }
 
 // TestResumeLeavesOutTheAgentThatFailed resumes a rollout that one defective agent has stopped: another one takes its place in the
-// first wave. The defective agent keeps the version before.
+// first wave. The defective agent keeps the previous version.
 func TestResumeLeavesOutTheAgentThatFailed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 40)

@@ -1,5 +1,5 @@
 // Package rollout updates the agents of all branches in waves, or changes their settings. An agent that does worse with the new version stops the
-// rollout, and every agent that has the new version returns to the one before.
+// rollout, and every agent that has the new version returns to the previous one.
 //
 //	waiting ─► asked ─► healthy        connected with the new version, and no self-test worse, for the settle time
 //	             └────► failed         rolled back by the Pi itself, or worse, or not installed in time: stops the rollout

@@ -190,7 +190,7 @@ func TestBadSettingsStopAtTheFirstWave(t *testing.T) {
 	r = f.step(62 * time.Second)
 	got := f.inUse()
 	if r.State != "stopped" || got["new"] != 0 || got["old"] != 39 || count(r, "reverted") != asked {
-		t.Errorf("got %s, %v in use, %d reverted, want stopped with the settings before", r.State, got, count(r, "reverted"))
+		t.Errorf("got %s, %v in use, %d reverted, want stopped with the previous settings", r.State, got, count(r, "reverted"))
 	}
 }
 
@@ -306,7 +306,7 @@ func TestRolloutInWaves(t *testing.T) {
 }
 
 // TestBadVersionStopsAtTheFirstWave checks that a version with which a self-test fails reaches one agent only, which then
-// returns to the version before.
+// returns to the previous version.
 func TestBadVersionStopsAtTheFirstWave(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 40)
@@ -366,7 +366,7 @@ func TestRepairedPackageOfTheSameVersion(t *testing.T) {
 }
 
 // TestAgentThatLosesItsConnection checks that a version with which an agent connects again and again is never healthy, neither
-// the new one nor the one before.
+// the new one nor the previous one.
 func TestAgentThatLosesItsConnection(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)
@@ -394,7 +394,7 @@ func TestAgentThatLosesItsConnection(t *testing.T) {
 	f.step(2 * time.Minute)
 	online(true)
 	if r = f.step(time.Second); count(r, "reverted") > 0 {
-		t.Error("the version before is back at its first connection, want a minute without interruption")
+		t.Error("the previous version is back at its first connection, want a minute without interruption")
 	}
 	if r = f.step(61 * time.Second); count(r, "reverted") != 1 || r.State != "stopped" {
 		t.Errorf("got %s, want stopped with one agent reverted", r.State)

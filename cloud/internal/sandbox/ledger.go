@@ -13,7 +13,7 @@ type Ledger struct {
 	Charged  int    `json:"charged"`  // won received: confirmed payments and deposits, minus bank reversals
 	Refunded int    `json:"refunded"` // won refunded, minus refunds returned by the receiving bank
 	Calls    []Call `json:"calls"`    // the newest 50,000 calls of the payment API, oldest first
-	Foreign  []Call `json:"foreign"`  // those with the key of another merchant than the payment's; the first 1,000
+	Foreign  []Call `json:"foreign"`  // those with the key of a merchant that is not the payment's; the first 1,000
 }
 
 // Call is one request to the payment API.
@@ -51,7 +51,7 @@ func (l *Ledger) note(c Call) {
 // maxForeign bounds the remembered calls with the key of another merchant.
 const maxForeign = 1000
 
-// noteForeign appends a call with the key of another merchant than the payment's. The caller holds s.mu.
+// noteForeign appends a call with the key of a merchant that is not the payment's. The caller holds s.mu.
 func (l *Ledger) noteForeign(c Call) {
 	if len(l.Foreign) < maxForeign {
 		l.Foreign = append(l.Foreign, c)

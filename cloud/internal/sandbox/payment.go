@@ -188,7 +188,7 @@ type transfer struct {
 	Fails  bool      `json:"fails"` // the receiving bank will return it
 }
 
-// foreignTo reports whether the payment belongs to another merchant than a key set.
+// foreignTo reports whether the payment does not belong to the merchant of a key set.
 func (r *record) foreignTo(keys keySet) bool { return r.Keys.merchant() != keys.merchant() }
 
 // processed reports whether the provider has acted on the payment, which consumes its order id.

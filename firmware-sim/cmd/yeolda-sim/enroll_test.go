@@ -9,7 +9,7 @@ import (
 	"github.com/yeolda/yeolda/firmware-sim/internal/panel"
 )
 
-// TestEnrollErrors checks that a text that is no enrolment command, and a token that the service rejects, are errors of the client.
+// TestEnrollErrors checks that a text that is not an enrolment command, and a token that the service rejects, are errors of the client.
 func TestEnrollErrors(t *testing.T) {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer service.Close()

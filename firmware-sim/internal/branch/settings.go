@@ -40,7 +40,7 @@ func (b *Branch) described(board agent.Board, d settings.Description) agent.Boar
 	return board
 }
 
-// dialer connects through the branch's network, or to nowhere if the settings name another broker than that of the simulator.
+// dialer connects through the branch's network, or to nowhere if the settings do not name the broker of the simulator.
 func (b *Branch) dialer(d settings.Description, through func(context.Context, *url.URL) (net.Conn, error)) func(context.Context, *url.URL) (net.Conn, error) {
 	known := func(broker *url.URL) bool { return strings.Contains(d.Broker, broker.Host) }
 	if d.Broker == "" || slices.ContainsFunc(b.cfg.Brokers, known) {

@@ -26,7 +26,7 @@ const (
 	bmeMeasuring  = 1 << 3
 	bmeConversion = 9 * time.Millisecond // one sample of each
 
-	// rawPressure is a constant 1006.5 hPa at 25 °C: the agent does not read it.
+	// bmeRawPressure is a constant 1006.5 hPa at 25 °C: the agent does not read it.
 	bmeRawPressure = 415148
 	bmeSkipped     = 0x8000 // the humidity that was not measured
 )

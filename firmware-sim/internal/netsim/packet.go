@@ -50,7 +50,7 @@ func readPacket(r *bufio.Reader) (packet, error) {
 	p := make(packet, len(header)+length)
 	copy(p, header)
 	if _, err := io.ReadFull(r, p[len(header):]); err != nil {
-		return nil, fmt.Errorf("netsim: read a packet's body:  %w", err)
+		return nil, fmt.Errorf("netsim: read a packet's body: %w", err)
 	}
 	return p, nil
 }

@@ -178,7 +178,7 @@ func TestOnlyTakenMeansTaken(t *testing.T) {
 	}
 }
 
-// TestEarlierRoomsAreReleased checks that a scene first cancels what the one before has reserved, as the administrator.
+// TestEarlierRoomsAreReleased checks that a scene first cancels what the previous one has reserved, as the administrator.
 func TestEarlierRoomsAreReleased(t *testing.T) {
 	w := newWorld(t, nil)
 	if last := w.play("deposit"); last.Failed {

@@ -310,7 +310,7 @@ type Idle struct {
 type Provider struct {
 	Charged, Refunded int
 	Calls             []Call
-	Foreign           []Call // those for a payment of another merchant than the key's
+	Foreign           []Call // those for a payment that is not of the key's merchant
 	Payments          []ProviderPayment
 }
 

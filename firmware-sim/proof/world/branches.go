@@ -25,7 +25,7 @@ type Branch struct {
 	Front []string // devices of the front doors
 }
 
-// branchZones are the time zones of generated branches, in turn. New York has another date than Seoul for most of the day, and the
+// branchZones are the time zones of generated branches, in turn. For most of the day, the date in New York is not that of Seoul, and the
 // ten-minute marks of Kathmandu are not those of UTC.
 var branchZones = []*time.Location{zone("Asia/Seoul"), zone("America/New_York"), zone("Asia/Kathmandu"), zone("Pacific/Auckland")}
 

@@ -81,7 +81,7 @@ func (c *Console) Reach(r *http.Request) ([]string, error) {
 	return p.Reach(), nil
 }
 
-// pageAfter reads cursor, the id of the last item of the page before, and limit.
+// pageAfter reads cursor, the id of the last item of the previous page, and limit.
 func pageAfter(r *http.Request) (after int64, limit int, err error) {
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
 		if after, err = strconv.ParseInt(cursor, 10, 64); err != nil || after < 1 {

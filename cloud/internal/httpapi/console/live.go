@@ -31,8 +31,8 @@ const (
 // the network has dropped silently.
 var noEvents = map[string][]live.Event{"events": {}}
 
-// liveUpgrader rejects other origins than that of the address that the client used, which is in the header Host, and the public one: a proxy
-// may have replaced the header.
+// liveUpgrader accepts the origin of the address that the client used, which is in the header Host, and the public one: a proxy may have
+// replaced the header.
 func (c *Console) liveUpgrader() *websocket.Upgrader {
 	return &websocket.Upgrader{HandshakeTimeout: writeTimeout, CheckOrigin: func(r *http.Request) bool {
 		origin := r.Header.Get("Origin")

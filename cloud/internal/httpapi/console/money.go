@@ -109,7 +109,7 @@ func (c *Console) ListPayments(w http.ResponseWriter, r *http.Request) error {
 	}{wirePaidList(paid, branch.Zone), next})
 }
 
-// paymentCursor reads before: the time and the id of the last payment of the page before, or its id alone.
+// paymentCursor reads before: the time and the id of the last payment of the previous page, or its id alone.
 func paymentCursor(r *http.Request, month booking.Interval) (after backoffice.PaidPlace, err error) {
 	cursor := r.URL.Query().Get("before")
 	if cursor == "" {

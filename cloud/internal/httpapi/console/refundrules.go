@@ -6,7 +6,7 @@ import (
 )
 
 // wireRefundRules are the refund policy and the compensation of a branch. A field that a change omits keeps its value; an
-// empty policy is the default, and compensation null is none.
+// empty policy means the default, and compensation null means none.
 type wireRefundRules struct {
 	RefundPolicy *[]wireRefundTier           `json:"refundPolicy"`
 	RefundText   *wireRefundText             `json:"refundPolicyText,omitempty"`

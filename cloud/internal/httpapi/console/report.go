@@ -68,7 +68,7 @@ func (c *Console) ShowOverview(w http.ResponseWriter, r *http.Request) error {
 	}{list, next})
 }
 
-// overviewCursor reads the severity and the id of the last branch of the page before.
+// overviewCursor reads the severity and the id of the last branch of the previous page.
 func overviewCursor(r *http.Request) (severity, id int, err error) {
 	cursor := r.URL.Query().Get("cursor")
 	if cursor == "" {

@@ -39,7 +39,7 @@ func (e *FieldError) Error() string {
 // Missing returns the error of a required field without a value.
 func Missing(field string) error { return &FieldError{field, "값은 필수입니다."} }
 
-// Malformed returns the error of a value in another form than the interface's.
+// Malformed returns the error of a value that does not have the form of the interface.
 func Malformed(field string) error {
 	return &FieldError{field, "값의 형식이 올바르지 않습니다."}
 }

@@ -473,7 +473,7 @@ func (s Snapshot) partReturned(p toss.Payment) bool {
 }
 
 // rejectedBefore reports whether the refund in progress repeats a transfer that the bank has rejected, and the payment still shows that
-// rejection: it is no answer to the new request.
+// rejection: it does not answer the new request.
 func (s Snapshot) rejectedBefore(p toss.Payment) bool {
 	f := s.Refund
 	return f != nil && f.State == money.RefundRequested && f.Taken && TransferRejected(p)

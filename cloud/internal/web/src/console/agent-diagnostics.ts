@@ -37,7 +37,7 @@ export function diagnosticsPart(branch: Branch, username: string, editable: bool
       asking = false;
     }
   });
-  // One request at a time: each asks for what follows the answer before.
+  // One request at a time: each asks for what follows the previous answer.
   const refresh = async () => {
     if (!asking) await source.refresh();
   };

@@ -1,4 +1,4 @@
-// Updates of the agents of all branches in waves: how each wave does, and what returned to the version before.
+// Updates of the agents of all branches in waves: how each wave does, and what returned to the previous version.
 
 import { api } from "../core/api";
 import { whileSeen } from "../core/clock";

@@ -35,7 +35,7 @@ const tierOf = ({ count, unit, percent }: Draft): Tier => ({
 });
 
 /**
- * The sections of a form, and the values that they hold: NaN for a text that is no number. validate throws a FieldError for
+ * The sections of a form, and the values that they hold: NaN for a text that is not a number. validate throws a FieldError for
  * such a text. policyText is the sentence that guests read.
  */
 export function refundRules(

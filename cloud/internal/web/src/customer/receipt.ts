@@ -98,7 +98,7 @@ const confirmedKey = "confirmed";
 const extendedKey = "extended"; // the key page of the stay that the purchase extends
 
 /**
- * Stores the answer of the confirmation, for a payment app that returns to another browser than the one that paid.
+ * Stores the answer of the confirmation, for a payment app that returns to a browser in which the guest has not paid.
  * keyPage is the page of the stay that the purchase extends.
  */
 export function noteConfirmed(answer: Confirmed, keyPage?: string): void {

@@ -159,7 +159,7 @@ export function release(ours: (held: Hold) => boolean): Promise<unknown> {
 
 export const getHold = () => get<Hold>("/v2/hold");
 
-/** Registers the payer. The service refuses with 409 if the browser holds another room or time than the given one. */
+/** Registers the payer. The service refuses with 409 if the browser does not hold the given room and time. */
 export const register = (
   held: Hold,
   consentVersion: string,

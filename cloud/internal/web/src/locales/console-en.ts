@@ -1267,7 +1267,7 @@ export const en: Texts = {
   rolloutSettleHint:
     "The next wave begins when the new version has been connected for so long, with no self-test worse than before.",
   rolloutStop: "Stop the rollout",
-  rolloutStopText: "Stop, and return the updated agents to the version before?",
+  rolloutStopText: "Stop, and return the updated agents to the previous version?",
   rolloutStopped: "Stopped. The version before is being restored.",
   rolloutResume: "Resume the rollout",
   rolloutResumeText:

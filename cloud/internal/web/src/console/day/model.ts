@@ -43,7 +43,7 @@ export interface Block {
   version: number;
   /** Only of a time that is not sold; such a block is no reservation. */
   quarantine?: Quarantine;
-  /** Only of withheld time, which is no reservation either: that of the conflict. */
+  /** Only of withheld time, which is not a reservation either: that of the conflict. */
   conflict?: string;
 }
 

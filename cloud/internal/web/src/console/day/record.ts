@@ -130,7 +130,7 @@ function known(branch: Branch, data: Record): Child {
   ]);
 }
 
-/** The sum that a cancellation returns, if it is another one than the amount. */
+/** The sum that a cancellation returns, if it differs from the amount. */
 function balance(data: Record): Child {
   const { amount, balance, extensionsBalance } = data;
   if (data.state !== "DONE" || (!extensionsBalance && balance === amount)) return null;

@@ -36,7 +36,7 @@ interface Held {
 
 const holdLife = 5 * 60_000; // ms, docs/specification.md, Holds 1; until the service has named the end
 
-/** The release of the last hold. The next one waits for it: another release than its own must not meet it. */
+/** The release of the last hold. The next one waits for it: it must meet no release but its own. */
 let released: Promise<unknown> = Promise.resolve();
 
 export function openReserve(branch: Branch, day: Day, wanted: Wanted, refresh: () => void): void {
