@@ -97,10 +97,11 @@ const webhookTTL = 30 * 24 * time.Hour
 // intentTTL is the time the switching of air conditioners is kept.
 const intentTTL = 90 * 24 * time.Hour
 
-// purge deletes expired rows.
+// purge deletes expired rows, and corrects those that a fast clock has left.
 func (s *Service) purge(ctx context.Context) error {
 	now := s.DB.Now()
 	return errors.Join(
+		postgres.ForgetFuture(ctx, s.DB.Pool, now),
 		postgres.PurgeSessions(ctx, s.DB.Pool, now),
 		postgres.PurgeLoginCodes(ctx, s.DB.Pool, now),
 		postgres.PurgeRateLimits(ctx, s.DB.Pool, now.Add(-24*time.Hour)),

@@ -125,6 +125,7 @@ func reads(ctx context.Context, tx pgx.Tx, now time.Time) map[string]func() erro
 		"sweep: old callbacks":  func() error { return postgres.PurgeCallbacks(ctx, tx, now.AddDate(-100, 0, 0)) },
 		"sweep: messages":       func() error { _, err := postgres.DueMessages(ctx, tx, now, 100); return err },
 		"sweep: holds":          func() error { return postgres.ExpireHoldsEverywhere(ctx, tx, now.Add(-time.Minute)) },
+		"sweep: fast clock":     func() error { return postgres.ForgetFuture(ctx, tx, now) },
 		"sweep: passes":         func() error { _, err := postgres.PassChanges(ctx, tx, time.Minute); return err },
 		"sweep: stay messages": func() error {
 			for _, m := range postgres.StayMessages {

@@ -1,12 +1,14 @@
 package service_test
 
 import (
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/yeolda/yeolda/cloud/internal/config"
+	"github.com/yeolda/yeolda/cloud/internal/postgres"
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
@@ -42,5 +44,33 @@ func TestReplicasWithDifferentClocksAgree(t *testing.T) {
 	_, metrics := read(t, behind.Operations+"/metrics")
 	if want := "yeolda_database_clock_ahead_seconds 9"; !strings.Contains(metrics, want) && !strings.Contains(metrics, "yeolda_database_clock_ahead_seconds 89.9") {
 		t.Errorf("metrics of the replica that is behind: no %s…", want)
+	}
+}
+
+// TestServiceForgetsTheFuture starts the service after the clock of the database was nine hours ahead. Times that were recorded then must not
+// keep alarms and recurring work waiting.
+func TestServiceForgetsTheFuture(t *testing.T) {
+	t.Parallel()
+	s := servicetest.Start(t, func(set *config.Settings) {
+		db, err := postgres.Open(t.Context(), set.Database.URL, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if err := postgres.NoteSuccess(t.Context(), db.Pool, postgres.WorkBackup, db.Now().Add(9*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		last, err := postgres.LastSuccesses(t.Context(), s.DB.Pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !last[postgres.WorkBackup].After(s.DB.Now()) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the last backup is still at %v", last[postgres.WorkBackup])
+		}
 	}
 }
