@@ -451,6 +451,21 @@ func TestOfflineBranchFailsAtOnceWithPIN(t *testing.T) {
 	}
 }
 
+// TestPINWhoseKeyIsLost presses at a door whose PIN no key opens. The guest must read that the door stays shut, not an error of the service.
+func TestPINWhoseKeyIsLost(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	h.exec(`update door_pin set pin = sha256(pin)`)
+	key := h.reserve(1)
+	got := h.await(h.Service, h.request(access.Room, key), key)
+	if want := (access.Outcome{Status: access.Failed, Device: "room_1"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if one[*time.Time](h, `select revealed_at from door_pin where device = $1`, "room_1") != nil {
+		t.Error("the PIN counts as revealed")
+	}
+}
+
 func TestUnknownRequestsAndForeignKeys(t *testing.T) {
 	t.Parallel()
 	h := build(t)
