@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	protocol "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -587,13 +586,8 @@ func (p *page) onPaper(name string, texts ...string) {
 	if bytes.Contains(sheet.Data, []byte("/k/")) {
 		p.t.Errorf("%s on paper has the link of the key", name)
 	}
-	media := func(kind string) {
-		if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: kind}); err != nil {
-			p.t.Fatal(err)
-		}
-	}
-	media("print")
-	defer media("")
+	p.paper("print")
+	defer p.paper("")
 	p.see(texts...)
 	if idle := value[string](p, `[...document.querySelectorAll("button, input, summary, nav, .button, [role=timer]")].filter(e => e.checkVisibility()).map(e => e.outerHTML.slice(0, 80)).join("\n")`); idle != "" {
 		p.t.Errorf("%s on paper has\n%s", name, idle)

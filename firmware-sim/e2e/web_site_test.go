@@ -204,6 +204,12 @@ func TestWebTimesRunOut(t *testing.T) {
 		p.on(phone).press("다시 맡기")
 		p.see("누구 이름으로 예약할까요?", "자리를 맡아 드려요")
 	})
+	t.Run("of a choice", func(t *testing.T) {
+		p := first.another(t)
+		p.begin("오늘", "4번 룸")
+		value[bool](p, `(real => { Date.now = () => real() + 600_000; return true })(Date.now.bind(Date))`)
+		p.wait("the choice has ended", `[...document.querySelectorAll("[role=alert]")].some(e => e.textContent === "지난 시간")`)
+	})
 	t.Run("of a deposit", func(t *testing.T) {
 		p := first.another(t)
 		p.begin("내일", "6번 룸")

@@ -3,6 +3,7 @@ package e2e
 import (
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	protocol "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/chromedp"
@@ -72,6 +73,21 @@ func TestPagesWithoutStorage(t *testing.T) {
 		p.press("1시간", "원 예약하기")
 		p.see("이렇게 예약할까요?")
 		p.press("예약하고 결제하기")
+		p.see(needStorage)
+		p.notHeld()
+	})
+
+	// A view within an app may keep storage and refuse cookies.
+	t.Run("without cookies", func(t *testing.T) {
+		p := first.another(t)
+		p.expect("401 (Unauthorized)")
+		if _, err := chromedp.Call(p.ctx, emulation.SetDocumentCookieDisabled, emulation.SetDocumentCookieDisabledParams{Disabled: true}); err != nil {
+			t.Fatal(err)
+		}
+		p.open("/my")
+		p.see(needStorage)
+		p.begin("내일", "5번 룸")
+		p.press("1시간", "원 예약하기", "예약하고 결제하기")
 		p.see(needStorage)
 		p.notHeld()
 	})

@@ -64,7 +64,7 @@ async function call<T>(method: string, path: string, body?: unknown, keepalive =
     noteServerTime(response.headers.get("Date"));
     envelope = (await response.json()) as Envelope<T>;
   } catch {
-    throw new NetworkError("no response");
+    throw new NetworkError();
   } finally {
     clearTimeout(timer);
   }

@@ -3,7 +3,7 @@
 
 export interface Store {
   get(key: string): string | null;
-  /** Returns whether the value outlives the document. */
+  /** Returns whether the value outlives the document and the browser keeps cookies, which a hold and a login need, too. */
   set(key: string, value: string): boolean;
   remove(key: string): void;
   clear(): void;
@@ -26,7 +26,7 @@ function store(area: () => Storage): Store {
       return Boolean(
         attempt((s) => {
           s.setItem(key, value);
-          return memory.delete(key);
+          return memory.delete(key) && navigator.cookieEnabled;
         }),
       );
     },

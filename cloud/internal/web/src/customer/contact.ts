@@ -66,11 +66,7 @@ export function contactPage(): Child {
   });
 }
 
-const sameHold = (a: Hold, b: Hold): boolean =>
-  a.branch === b.branch &&
-  a.roomNo === b.roomNo &&
-  a.startDateTime === b.startDateTime &&
-  a.endDateTime === b.endDateTime;
+const sameHold = (a: Held, b: Held): boolean => JSON.stringify(identity(a)) === JSON.stringify(identity(b));
 
 type Lost = { is: "held" } | { is: "over" } | { is: "other"; held: Held };
 
@@ -96,7 +92,7 @@ export function guarded(held: Held, view: (held: Held, guard: Guard) => Child): 
   const check = async () => {
     const now = await currentHold().catch(() => held); // unknown: keep the screen
     if (!now) await over();
-    else if (!sameHold(now.hold, held.hold)) lost.set({ is: "other", held: now });
+    else if (!sameHold(now, held)) lost.set({ is: "other", held: now });
   };
   whileSeen(holdInterval, () => void check());
   return match(lost, (now) => {

@@ -83,7 +83,7 @@ function screen(held: Held, { over }: Guard): Child {
     () => {
       const now = widgets();
       if (now.is === "failed")
-        return now.error instanceof ScriptError
+        return now.error instanceof BlockedError
           ? [note(t("payBlocked"), "warn"), button(t("retry"), widgets.retry, { kind: "soft" })]
           : failure(now.error, widgets.retry);
       return now.is === "loading" ? h("p", { class: "dim", role: "status" }, t("payLoading")) : null;
@@ -108,33 +108,38 @@ function sellerNote({ hold: { seller } }: Held): Child {
   return note(t("soldBy", { facts: facts.filter(Boolean).join(" · ") }));
 }
 
-/** Loads the script and renders the widgets. */
+/** Loads the script and renders the widgets. A widget whose frame is blocked never reports anything. */
 async function open(amount: number, clientKey: string): Promise<Widgets> {
   const { payment } = await getSite();
   await script(payment.scriptUrl);
   const toss = window.TossPayments!;
   const widgets = toss(clientKey).widgets({ customerKey: toss.ANONYMOUS });
   await widgets.setAmount({ currency: "KRW", value: amount });
-  await Promise.all([
-    widgets.renderPaymentMethods({ selector: "#payment-methods", variantKey: "DEFAULT" }),
-    widgets.renderAgreement({ selector: "#payment-agreement", variantKey: "AGREEMENT" }),
+  await Promise.race([
+    Promise.all([
+      widgets.renderPaymentMethods({ selector: "#payment-methods", variantKey: "DEFAULT" }),
+      widgets.renderAgreement({ selector: "#payment-agreement", variantKey: "AGREEMENT" }),
+    ]),
+    new Promise((_, failed) => setTimeout(() => failed(new BlockedError()), widgetTimeout)),
   ]);
   return widgets;
 }
 
-/** The provider's script did not load: a slow network, or a content blocker. */
-class ScriptError extends Error {}
+/** The provider's form did not load: a slow network, or a content blocker. */
+class BlockedError extends Error {}
 
 const scriptTimeout = 10_000; // ms
+const widgetTimeout = 30_000; // ms
 
 function script(src: string): Promise<void> {
   if (window.TossPayments) return Promise.resolve();
   return new Promise((loaded, failed) => {
     const fail = () => {
       element.remove();
-      failed(new ScriptError("the payment script did not load"));
+      failed(new BlockedError());
     };
-    const element = h("script", { src, onload: () => loaded(), onerror: fail });
+    // A filter, or the login page of a network, answers with something else than the script.
+    const element = h("script", { src, onload: () => (window.TossPayments ? loaded() : fail()), onerror: fail });
     setTimeout(fail, scriptTimeout);
     document.head.append(element);
   });

@@ -78,7 +78,7 @@ function screen(
     const c = choice();
     if (!c || stands(d, c)) return;
     choice.set(null);
-    lost.set(t("stale"));
+    lost.set(t(c.start + slot <= now() ? "statePast" : "stale"));
   });
   effect(() => {
     if (choice()) untracked(() => lost.set(""));
