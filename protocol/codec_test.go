@@ -255,7 +255,7 @@ func TestValidateRefuses(t *testing.T) {
 		"a nonce with spare bits": Claim{RequestID: sampleRequest, Nonce: sampleNonce[:21] + "x"},
 		"a nonce with a newline":  Claim{RequestID: sampleRequest, Nonce: sampleNonce[:21] + "\nw"},
 		"a pulse of 0":            grant(func(g *Grant) { g.PulseMs = 0 }),
-		"a pulse for ever":        grant(func(g *Grant) { g.PulseMs = 1 << 31 }),
+		"a pulse without an end":  grant(func(g *Grant) { g.PulseMs = 1 << 31 }),
 		"a wildcard branch":       grant(func(g *Grant) { g.Branch = "+" }),
 		"an unsigned grant":       grant(func(g *Grant) { g.Signature = "" }),
 		"an unknown outcome":      Result{RequestID: sampleRequest, Device: "room_1", Outcome: "OPENED"},

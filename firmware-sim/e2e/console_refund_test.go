@@ -78,8 +78,8 @@ func TestConsoleRefunds(t *testing.T) {
 	p.see("직접 환불을 기록했어요")
 }
 
-// The dialogs name the sum that is returned: with the extension, without the part that was refunded before. The share that the provider refunds is not to be
-// returned by hand.
+// The dialogs name the sum that is returned: with the extension, without the part that was refunded before. The share that the provider
+// refunds is not to be returned by hand.
 func TestConsoleNamesTheSumReturned(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, nil)

@@ -121,7 +121,7 @@ func TestConsoleSettings(t *testing.T) {
 		p.press("저장")
 		p.see("환불 비율(%) 칸에는 숫자만 적어 주세요.")
 		if got := fmt.Sprintf("%+v", stored().RefundPolicy); got != "[{UntilMinutesBefore:30 Percent:100}]" {
-			t.Errorf("got %s after a share that is no number, want no change", got)
+			t.Errorf("got %s after a share that is not a number, want no change", got)
 		}
 		p.date("환불 비율(%)", "120")
 		p.press("저장")
@@ -261,7 +261,7 @@ func TestConsoleSettings(t *testing.T) {
 		staff(t, s).must("GET", "/v2/admin/branches/hongdae/settings", nil, &before)
 		for _, room := range before.Rooms {
 			if room.RoomNo == "3" && room.Pricing.Min10 == nil {
-				t.Error("a price that is no number removed the stored price")
+				t.Error("a price that is not a number removed the stored price")
 			}
 		}
 		p.fill("10분", "2,600")

@@ -29,7 +29,7 @@ func TestConsoleSettlement(t *testing.T) {
 		t.Errorf("%s: %s", name, content)
 	}
 	if name, content := p.download("엑셀 내려받기"); !strings.HasSuffix(name, ".xlsx") || !strings.HasPrefix(content, "PK") {
-		t.Errorf("%s is no workbook: %.40q", name, content)
+		t.Errorf("%s is not a workbook: %.40q", name, content)
 	}
 	p.date("달", "2020-01")
 	p.see("이 달에 정산할 내역이 없어요", "결제 0원")

@@ -35,7 +35,7 @@ func TestConsoleTable(t *testing.T) {
 			code = read("cloud/internal/" + strings.TrimSuffix(name[1], ".") + "/*_test.go")
 		}
 		if !strings.Contains(code, "func "+name[2]+"(t *testing.T)") || name[3] != "" && !strings.Contains(code, `("`+name[3]+`", func(t *testing.T`) {
-			t.Errorf("%s is in the table and is no test", name[0])
+			t.Errorf("%s is in the table and is not a test", name[0])
 		}
 	}
 	for _, route := range regexp.MustCompile(`path: "(/console[^"]*)"`).FindAllStringSubmatch(read("cloud/internal/web/src/console.ts"), -1) {

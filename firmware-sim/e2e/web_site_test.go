@@ -153,7 +153,7 @@ func TestWebSite(t *testing.T) {
 		}
 		for _, icon := range manifest.Icons {
 			if !value[bool](p, `new Promise(done => { const i = new Image(); i.onload = () => done(i.naturalWidth > 0); i.onerror = () => done(false); i.src = `+quoted(icon.Src)+` })`) {
-				t.Errorf("%s is no picture", icon.Src)
+				t.Errorf("%s is not a picture", icon.Src)
 			}
 		}
 	})

@@ -140,7 +140,7 @@ func TestEnrollWithAClockThatIsBehind(t *testing.T) {
 	}
 }
 
-// TestLearnedTime checks which certificates a clock that is behind learns the time from.
+// TestLearnedTime checks from which certificates a clock that is behind takes the time.
 func TestLearnedTime(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

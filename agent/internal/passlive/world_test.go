@@ -352,7 +352,7 @@ func (w *world) opened(p *process, r report) {
 		made := w.codes[e.digits]
 		switch {
 		case made == nil:
-			w.violate("%s was opened by %s, which is no code", r.Device, e.digits)
+			w.violate("%s was opened by %s, which is not a code", r.Device, e.digits)
 			return
 		case made.device != protocol.CodeDevice(r.Device):
 			w.violate("%s was opened by a code of %s", r.Device, made.device)

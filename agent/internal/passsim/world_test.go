@@ -316,7 +316,7 @@ func (c *cloud) opened(m *machine, device string, source protocol.Source) {
 		made := c.codes[digits]
 		switch {
 		case made == nil:
-			c.w.violate("%s was opened by %s, which is no code", device, digits)
+			c.w.violate("%s was opened by %s, which is not a code", device, digits)
 		case made.device != protocol.CodeDevice(device):
 			c.w.violate("%s was opened by a code of %s", device, made.device)
 		case made.agent != m.username:

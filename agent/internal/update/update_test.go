@@ -190,9 +190,9 @@ func TestUpdateIsRejected(t *testing.T) {
 		update func(url string) protocol.Update
 		state  protocol.UpdateState
 	}{
-		"signed with another key":     {func(url string) protocol.Update { return signed(other, url, deb) }, protocol.UpdateFailed},
-		"another content than signed": {func(url string) protocol.Update { return signed(release, url, []byte("other")) }, protocol.UpdateFetching},
-		"another version than signed": {func(url string) protocol.Update { u := signed(release, url, deb); u.Version = "3.0.0"; return u }, protocol.UpdateFailed},
+		"signed with another key":       {func(url string) protocol.Update { return signed(other, url, deb) }, protocol.UpdateFailed},
+		"content that was not signed":   {func(url string) protocol.Update { return signed(release, url, []byte("other")) }, protocol.UpdateFetching},
+		"a version that was not signed": {func(url string) protocol.Update { u := signed(release, url, deb); u.Version = "3.0.0"; return u }, protocol.UpdateFailed},
 		"no package for the architecture": {func(url string) protocol.Update {
 			u := signed(release, url, deb)
 			u.Packages[0].Architecture = "armhf"

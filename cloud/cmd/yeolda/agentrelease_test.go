@@ -63,7 +63,7 @@ func TestAgentReleaseCommands(t *testing.T) {
 	}
 	for name, args := range map[string][]string{
 		"an existing key":          {"agent", "release", "key", key},
-		"a key that is none":       {"agent", "release", "sign", "--key", arm, arm},
+		"a file that is not a key": {"agent", "release", "sign", "--key", arm, arm},
 		"a package without a name": {"agent", "release", "sign", "--key", key, misnamed},
 		"two versions":             {"agent", "release", "sign", "--key", key, arm, later},
 		"part of a package":        {"agent", "release", "sign", "--key", key, part},

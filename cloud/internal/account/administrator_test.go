@@ -118,11 +118,11 @@ func TestRoles(t *testing.T) {
 	}
 	hq := account.Principal{LoginType: account.LoginAdmin, Role: account.HQ}
 	if reach := hq.Reach(); reach != nil {
-		t.Errorf("reach of the headquarters: %v, want nil, which stands for every branch", reach)
+		t.Errorf("reach of the headquarters: %v, want nil, which means every branch", reach)
 	}
 	for _, p := range []account.Principal{{}, customer, {LoginType: account.LoginAdmin, Role: account.Manager}} {
 		if p.Reach() == nil {
-			t.Errorf("reach of %+v: nil, which stands for every branch", p)
+			t.Errorf("reach of %+v: nil, which means every branch", p)
 		}
 	}
 	if customer.Reaches("a") || customer.MayChange() {

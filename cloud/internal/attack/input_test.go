@@ -68,10 +68,10 @@ var inputAttacks = []attack{
 	{"A30", "calendar-bombs", func(g *target) {
 		event := func(lines string) string { return "BEGIN:VEVENT\r\nUID:%d\r\n" + lines + "END:VEVENT\r\n" }
 		for name, lines := range map[string]string{
-			"long occurrences": "DTSTART:19720101T000000Z\r\nDURATION:P21000D\r\nRRULE:FREQ=DAILY;COUNT=20000\r\n",
-			"daily for ever":   "DTSTART:20261123T000000Z\r\nDURATION:PT10M\r\nRRULE:FREQ=DAILY\r\n",
-			"exceptions":       "DTSTART:20261123T000000Z\r\nRRULE:FREQ=DAILY\r\n" + strings.Repeat("EXDATE:"+strings.Repeat("20261124T000000Z,", 100)+"20261125T000000Z\r\n", 20),
-			"never matching":   "DTSTART:20261123T000000Z\r\nRRULE:FREQ=MONTHLY;BYMONTH=2;BYMONTHDAY=31\r\n",
+			"long occurrences":     "DTSTART:19720101T000000Z\r\nDURATION:P21000D\r\nRRULE:FREQ=DAILY;COUNT=20000\r\n",
+			"daily without an end": "DTSTART:20261123T000000Z\r\nDURATION:PT10M\r\nRRULE:FREQ=DAILY\r\n",
+			"exceptions":           "DTSTART:20261123T000000Z\r\nRRULE:FREQ=DAILY\r\n" + strings.Repeat("EXDATE:"+strings.Repeat("20261124T000000Z,", 100)+"20261125T000000Z\r\n", 20),
+			"never matching":       "DTSTART:20261123T000000Z\r\nRRULE:FREQ=MONTHLY;BYMONTH=2;BYMONTHDAY=31\r\n",
 		} {
 			var b strings.Builder
 			b.WriteString("BEGIN:VCALENDAR\r\n")

@@ -215,7 +215,7 @@ func TestTakeover(t *testing.T) {
 	}
 	select {
 	case h := <-b.comings:
-		t.Errorf("a takeover is no change of presence: %+v", h)
+		t.Errorf("a takeover changed the presence: %+v", h)
 	case h := <-b.devices:
 		t.Errorf("got %+v", h)
 	default:

@@ -299,7 +299,7 @@ func TestRightsOfPeers(t *testing.T) {
 			t.Errorf("got %s, want a heartbeat", p.Topic)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("the peer was not told which agents are connected")
+		t.Fatal("the peer was not notified of the connected agents")
 	}
 	if n := len(received); n != 0 {
 		t.Errorf("%d more messages, want none", n)

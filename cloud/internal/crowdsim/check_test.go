@@ -46,7 +46,7 @@ func (w *world) check(t *testing.T) {
 			  and exists (select from access_key k where k.reservation_id = r.id and k.kind = 'owner' and k.revoked_at is null)
 			  and not exists (select from pass p where p.reservation_id = r.id and p.ended_at is null and p.room_id = r.room_id
 			                  and p.not_before = r.start_at - interval '2 minutes' and p.not_after = coalesce(r.stay_end, r.end_at) - interval '2 minutes')`},
-		{"a stay of another price than was shown", `
+		{"a stay whose price is not the one shown", `
 			select format('%s %s, held for %s', id, amount, held_price) from reservation
 			where order_id is not null and held_price <> amount and $1::timestamptz is not null`},
 		{"money that was returned twice, and that is not listed", `
@@ -228,8 +228,8 @@ func (w *world) checkReceipts(t *testing.T) {
 	}
 }
 
-// checkPartner checks that the newest event of each booking counts, with its room and times if it was accepted, and that the partner shows the times that are sold here, and no other.
-// A lost act leaves blocks without a record.
+// checkPartner checks that the newest event of each booking counts, with its room and times if it was accepted, and that the partner shows the
+// times that are sold here, and no other. A lost act leaves blocks without a record.
 func (w *world) checkPartner(t *testing.T) {
 	if !w.restored() {
 		stored := w.rows(t, `

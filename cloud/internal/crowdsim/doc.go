@@ -1,8 +1,9 @@
 // Package crowdsim has a crowd of guests, administrators, partners, banks and the payment provider act at random on several replicas of the
 // service, whose clocks are apart, over HTTP. Most of its verbs have a random test of their own elsewhere; this one crosses them: entities of
 // branches change and retire during open orders, guests return from two tabs of the payment widget, prices and policies change, one request
-// arrives at several replicas at once, closures and corrections meet moves and exchanges, rooms are disabled, partners' bookings in conflict are
-// resolved, guests are blocked and erased, callbacks and partners' events arrive twice and in another order, and the database is replaced by a backup, after which the lost reservations are rebuilt.
+// arrives at several replicas at once, closures and corrections meet moves and exchanges, rooms are disabled, partners' bookings in conflict
+// are resolved, guests are blocked and erased, callbacks and partners' events arrive twice and in another order, and the database is replaced
+// by a backup, after which the lost reservations are rebuilt.
 //
 //	guests, administrators, partners, calendars, callbacks ──▶ one of the replicas ──▶ PostgreSQL, the sandbox (with faults)
 //

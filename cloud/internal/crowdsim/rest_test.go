@@ -82,7 +82,7 @@ func (s *step) endRefunds() {
 		if first == http.StatusOK || s.call(s.staff[1], http.MethodPost, path+"/approval", nil).HTTP == http.StatusOK {
 			continue
 		}
-		if first != http.StatusNotFound { // what another request has left is less
+		if first != http.StatusNotFound { // another request has left too little
 			s.call(s.staff[0], http.MethodDelete, path+"/approval", nil)
 			continue
 		}

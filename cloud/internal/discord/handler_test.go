@@ -214,7 +214,7 @@ func TestCommands(t *testing.T) {
 		{"front doors", ask("2", commandUnlock, "gangnam", ""), &backend{}, "**gangnam** 현관 문을 열었습니다."},
 		{"room", ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":3}`), &backend{}, "**gangnam** 3번 룸 문을 열었습니다."},
 		{"stuck", ask("2", commandUnlock, "gangnam", ""), &backend{closed: true}, "**gangnam** 현관 문을 열지 못했습니다. 비상 번호는 관리자 화면에서 확인해 주세요."},
-		{"room that is no number", ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":"x"}`), &backend{}, "룸 번호가 올바르지 않습니다."},
+		{"room that is not a number", ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":"x"}`), &backend{}, "룸 번호가 올바르지 않습니다."},
 		{"room 0", ask("2", commandUnlock, "gangnam", `,{"name":"룸","type":4,"value":0}`), &backend{}, "룸 번호가 올바르지 않습니다."},
 		{"unknown command", ask("2", "폭파", "gangnam", ""), &backend{}, "알 수 없는 명령입니다."},
 		{"refused", ask("2", commandUnlock, "gangnam", ""), &backend{err: fmt.Errorf("unlock: %w", Refusal("룸을 찾을 수 없습니다."))}, "룸을 찾을 수 없습니다."},

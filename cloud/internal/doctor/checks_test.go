@@ -439,7 +439,7 @@ func TestDoctorOnMisplacedReservations(t *testing.T) {
 	if err := c.examineBranches(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	c.says(t, "warn", "belong to another branch than their room, among them [1002]:", "move each to a room of its branch")
+	c.says(t, "warn", "do not belong to the branch of their room, among them [1002]:", "move each to a room of its branch")
 }
 
 // TestDoctorOnGrantKeys restores a backup from before a rotation: the agent has keys that the database lacks.

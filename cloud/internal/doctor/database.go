@@ -200,7 +200,7 @@ func (d *exam) examineBranches(ctx context.Context, db *postgres.DB) error {
 	}
 	misplaced, err := postgres.Misplaced(ctx, db.Pool, 10)
 	if err == nil && len(misplaced) > 0 {
-		d.warn("branches", fmt.Sprintf("reservations belong to another branch than their room, among them %v: the door and the money of a stay are of different branches", misplaced),
+		d.warn("branches", fmt.Sprintf("reservations do not belong to the branch of their room, among them %v: the door and the money of a stay are of different branches", misplaced),
 			"move each to a room of its branch in the console, or end it and enter it again")
 	}
 	return err

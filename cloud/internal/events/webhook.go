@@ -116,7 +116,7 @@ func familiesOf(types []string) ([]string, error) {
 	return slices.Compact(list), nil
 }
 
-// host is the part of an address that may be written down for good: a path may contain a secret.
+// host is the part of an address that may be stored permanently: a path may contain a secret.
 func host(text string) string {
 	to, err := url.Parse(text)
 	if err != nil {

@@ -398,7 +398,7 @@ func TestFranchiseInquiry(t *testing.T) {
 	deadline := time.Now().Add(time.Minute)
 	for len(s.Sandbox.Messages("hq@yeolda.example")) < 5 {
 		if time.Now().After(deadline) {
-			t.Fatal("the headquarters was not told")
+			t.Fatal("the headquarters was not notified")
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -17,8 +17,8 @@ func TestClientAddress(t *testing.T) {
 		want       string
 	}{
 		{"no proxy", "203.0.113.7:1234", nil, proxies, "203.0.113.7"},
-		{"a claim nobody vouches for", "203.0.113.7:1234", []string{"198.51.100.1"}, proxies, "203.0.113.7"},
-		{"nobody is trusted", "10.0.0.1:1234", []string{"198.51.100.1"}, nil, "10.0.0.1"},
+		{"a claim by no trusted proxy", "203.0.113.7:1234", []string{"198.51.100.1"}, proxies, "203.0.113.7"},
+		{"no proxy is trusted", "10.0.0.1:1234", []string{"198.51.100.1"}, nil, "10.0.0.1"},
 		{"one proxy", "10.0.0.1:1234", []string{"198.51.100.1"}, proxies, "198.51.100.1"},
 		{"a claim before the proxy's word", "10.0.0.1:1234", []string{"1.1.1.1, 198.51.100.1"}, proxies, "198.51.100.1"},
 		{"two proxies", "[::1]:1234", []string{"1.1.1.1, 198.51.100.1, 10.1.2.3"}, proxies, "198.51.100.1"},

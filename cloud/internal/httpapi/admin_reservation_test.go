@@ -229,7 +229,7 @@ func TestAdminCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	says(t, "nobody knows", cancel(id, "waitingForDeposit", nil), paymentPending)
+	says(t, "unknown outcome", cancel(id, "waitingForDeposit", nil), paymentPending)
 	var look v1
 	c.Get("/reservations?"+hourOf("gangnam", later)).OK(t).Into(t, &look)
 	equal(t, "booking", look.Booking, slots(1, later, later.Add(time.Hour)))

@@ -143,7 +143,7 @@ func TestCleaningAfterChangedStay(t *testing.T) {
 			"room": room, "startDateTime": wire(c.start), "endDateTime": wire(c.start.Add(time.Hour)), "reason": "에어컨 고장"}).OK(t)
 	}
 	move("2")
-	toClean("moved before anybody entered", "")
+	toClean("moved before an entry", "")
 	enter()
 	toClean("during the stay", "")
 	move("3")

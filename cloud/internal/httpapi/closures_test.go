@@ -88,7 +88,7 @@ func TestClosureIsUndoneAsItWas(t *testing.T) {
 		t.Errorf("after the refused undo, gangnam is closed on %q, want the day", in)
 	}
 	first.Closed[0].Kept = []string{"soon"}
-	refuses(t, "a day that is none", c.HQ.Post(path, request([]string{"gangnam"}, map[string]any{"undo": true, "closed": first.Closed})), "kept")
+	refuses(t, "not a day", c.HQ.Post(path, request([]string{"gangnam"}, map[string]any{"undo": true, "closed": first.Closed})), "kept")
 }
 
 // TestClosures: a preview shows the reservations on the closed days and changes nothing; the closure cancels none of them,

@@ -71,9 +71,9 @@ func TestAdministratorsInTheConsole(t *testing.T) {
 	}
 
 	nobody := reply{404, "ResourceNotFoundException", "해당 관리자를 찾을 수 없습니다."}
-	says(t, "nobody's rights", hq.Put(all+"/nobody", map[string]any{"role": "hq"}), nobody)
+	says(t, "rights of no administrator", hq.Put(all+"/nobody", map[string]any{"role": "hq"}), nobody)
 	says(t, "nobody", hq.Patch(all+"/nobody", map[string]bool{"disabled": true}), nobody)
-	says(t, "nobody's password", hq.Post(all+"/nobody/password", map[string]string{"password": secret}), nobody)
+	says(t, "password of no administrator", hq.Post(all+"/nobody/password", map[string]string{"password": secret}), nobody)
 	own := reply{400, "IllegalArguemntError", "자신의 권한은 스스로 바꿀 수 없습니다."}
 	says(t, "one's own rights", hq.Put(all+"/hq", map[string]any{"role": "viewer", "branches": []string{"jamsil"}}), own)
 	says(t, "oneself", hq.Patch(all+"/hq", map[string]bool{"disabled": true}), own)

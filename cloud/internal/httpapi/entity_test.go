@@ -51,7 +51,7 @@ func TestEntities(t *testing.T) {
 		"an unknown key":           {path, map[string]any{"apiSecretKey": "test_sk_stranger"}, 400},
 		"the key of the settings":  {path, map[string]any{"apiSecretKey": "test_sk_yeolda_demo"}, 409},
 		"the settings' client key": {path, map[string]any{"clientKey": "test_gck_yeolda_demo"}, 409},
-		"an e-mail that is none":   {path, map[string]any{"company": map[string]string{"email": "x"}}, 400},
+		"not an e-mail":            {path, map[string]any{"company": map[string]string{"email": "x"}}, 400},
 	} {
 		answer := hq.Put(bad.path, entity(bad.change))
 		if answer.HTTP != bad.status || strings.Contains(string(answer.Raw), "_gsk_") || strings.Contains(string(answer.Raw), "_sk_") {
@@ -136,8 +136,8 @@ func TestEntities(t *testing.T) {
 	}
 }
 
-// TestEntityKeysOfAnotherContract: the keys of an entity with a payment are replaced by those of another contract, which does not have that payment. They are
-// rejected: no refund and no look-up of its payments would work any more. Those of the contract are taken.
+// TestEntityKeysOfAnotherContract: the keys of an entity with a payment are replaced by those of another contract, which does not have that
+// payment. They are rejected: no refund and no look-up of its payments would work any more. Those of the contract are taken.
 func TestEntityKeysOfAnotherContract(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

@@ -43,7 +43,7 @@ func TestGuestPage(t *testing.T) {
 		t.Errorf("%s views are in the audit log, want 1", seen)
 	}
 	c.Manager.Delete(path+"/notes/"+g.Notes[0].ID, nil).OK(t)
-	says(t, "a note that is gone", c.Manager.Delete(path+"/notes/"+g.Notes[0].ID, nil), reply{404, "ResourceNotFoundException", "해당 메모를 찾을 수 없습니다."})
+	says(t, "a removed note", c.Manager.Delete(path+"/notes/"+g.Notes[0].ID, nil), reply{404, "ResourceNotFoundException", "해당 메모를 찾을 수 없습니다."})
 
 	c.Manager.Put(path+"/block", map[string]string{"reason": "기물 파손"}).OK(t)
 	if g := show(c.Manager); g.Block == nil || g.Block.Reason != "기물 파손" || g.Block.By != "admin:gangnam-manager" || len(g.Notes) != 0 {

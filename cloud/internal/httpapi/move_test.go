@@ -64,7 +64,7 @@ func TestMove(t *testing.T) {
 	says(t, "stale", admin.Put("/admin/reservation/"+id, body), reply{409, "SettingConflictException", "그 사이에 변경되었습니다. 새로 조회한 뒤 다시 시도해 주세요."})
 	// Each message names the room and time after its move.
 	for room, from := range map[string]time.Duration{"2": 70 * minute, "1": 90 * minute} {
-		eventually(t, "the guest is told of room "+room, func() bool {
+		eventually(t, "the guest is notified of room "+room, func() bool {
 			return slices.ContainsFunc(s.Sandbox.Messages("01012345678"), func(m sandbox.Message) bool {
 				return m.Template == "reservation-moved" && m.Variables["room"] == room && strings.HasPrefix(m.Variables["time"], start.Add(from).In(seoul).Format("15:04"))
 			})

@@ -156,7 +156,7 @@ func TestConfirm(t *testing.T) {
 		c.Get("/v2/receipt").OK(t)
 	})
 
-	t.Run("nobody knows", func(t *testing.T) {
+	t.Run("unknown outcome", func(t *testing.T) {
 		c := s.Client(t)
 		confirm := order(t, s, c, 5, start, time.Hour, 15000, "카드")
 		for _, f := range []sandbox.Fault{
@@ -255,7 +255,7 @@ func TestCancelPayment(t *testing.T) {
 		EndDateTime: wire(start.Add(50 * time.Minute)), Amount: 22000, PaymentDoneDateTime: issued,
 		VirtualaccountBankName: &bank, VirtualaccountAccountNumber: &account, VirtualaccountDueDate: &due})
 
-	says(t, "somebody else's", cancel(c, 2), reply{403, "AuthorizationException", "해당 예약에 대한 권한이 없습니다."})
+	says(t, "of another client", cancel(c, 2), reply{403, "AuthorizationException", "해당 예약에 대한 권한이 없습니다."})
 	says(t, "unknown", c.Post("/payment/cancel", map[string]any{"id": 999999, "cancelReason": "a"}), noReservation)
 	hold(t, s, 6, start, time.Hour).OK(t)
 	says(t, "a hold", c.Post("/payment/cancel", map[string]any{"id": number(t, s, 6), "cancelReason": "a"}), noReservation)

@@ -159,7 +159,7 @@ func (a *auditor) payment(r row) {
 	case r.State == "DONE" && holding != r.Amount-r.Returned && (!partial || r.Returned > 0):
 		a.violation("M2: order %s is DONE and the provider holds %d of %d won", r.Order, holding, r.Amount)
 	case r.State != "DONE" && holding > r.Retained && !failed && r.Outside == 0:
-		a.violation("M2: order %s is %s, the provider holds %d won and nobody gives it back", r.Order, r.State, holding)
+		a.violation("M2: order %s is %s, the provider holds %d won that no refund returns", r.Order, r.State, holding)
 	case (r.State == "WAITING_FOR_DEPOSIT") != (waiting > 0):
 		a.violation("M8: order %s is %s and %d accounts wait for money at the provider", r.Order, r.State, waiting)
 	}

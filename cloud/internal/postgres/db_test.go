@@ -265,7 +265,7 @@ func TestRetriesEnd(t *testing.T) {
 		return &pgconn.PgError{Code: "40001"}
 	})
 	if err == nil || runs != 1 {
-		t.Errorf("%d runs, err = %v after the caller had gone", runs, err)
+		t.Errorf("%d runs, err = %v after the caller had returned", runs, err)
 	}
 }
 

@@ -129,8 +129,8 @@ func DiagnoseBranches(ctx context.Context, q Querier) ([]BranchDiagnosis, error)
 	})
 }
 
-// Misplaced returns the ids of at most limit reservations that are not over and whose branch is not that of their room. Partners' bookings that moved to another
-// branch became such under earlier releases.
+// Misplaced returns the ids of at most limit reservations that are not over and whose branch is not that of their room. Partners' bookings
+// that moved to another branch became such under earlier releases.
 func Misplaced(ctx context.Context, q Querier, limit int) ([]int64, error) {
 	rows, err := q.Query(ctx, `
 		select r.id from reservation r join room m on m.id = r.room_id 

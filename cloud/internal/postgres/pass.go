@@ -24,11 +24,10 @@ import (
 //   - [ExtendPass] when the stay gets longer or shorter under the same key: an extension or the end of one. The PIN stays.
 //   - [LiftQuarantine] when the guest, not staff, frees a time before the PIN is disclosed (a cancellation, an exchange).
 //
-// Nothing is called to end a pass: triggers end it when the reservation is no longer DONE, has another room or time
-// (pass_follows), or another owner's key (pass_follows_key); a reservation whose end becomes earlier keeps its pass, shortened. The trigger quarantine_freed blocks
-// the time that becomes free while an agent may hold a pass for it. A pass that is missing although its reservation is
-// confirmed is created by [IssueMissing] before the next list is sent, so a forgotten call delays a PIN by
-// seconds and never keeps one alive.
+// Nothing is called to end a pass: triggers end it when the reservation is no longer DONE, has another room or time (pass_follows), or another
+// owner's key (pass_follows_key); a reservation whose end becomes earlier keeps its pass, shortened. The trigger quarantine_freed blocks the
+// time that becomes free while an agent may hold a pass for it. A pass that is missing although its reservation is confirmed is created by
+// [IssueMissing] before the next list is sent, so a forgotten call delays a PIN by seconds and never keeps one alive.
 type Pass struct {
 	ID        uuid.UUID
 	Room      booking.RoomID

@@ -244,8 +244,8 @@ func (c *change) approveOutside(f money.Refund, by account.Principal) (err error
 	return err
 }
 
-// DeclineRefund ends the wait for a second administrator: a part of a payment is not returned, a refund by hand is not
-// recorded, and the guest is asked for another account for a compensation or the refund of a canceled reservation. Each administrator may decline, also the one who
+// DeclineRefund ends the wait for a second administrator: a part of a payment is not returned, a refund by hand is not recorded, and the guest
+// is asked for another account for a compensation or the refund of a canceled reservation. Each administrator may decline, also the one who
 // requested the refund.
 //
 // Errors: ErrNotFound (no refund waits for approval), account.ErrBranchForbidden.

@@ -69,7 +69,7 @@ func (v *Availability) changeClock(window booking.LocalWindow, change booking.Cl
 	for _, list := range []*[]booking.Slot{&v.BookingMargin, &v.PaidMargin, &v.BreakTime, &v.ClosedTime} {
 		*list = slices.DeleteFunc(*list, unnamed)
 	}
-	// Until the change, the answer is another one each time the first slot of a clock time ends.
+	// Until the change, the answer changes each time the first slot of a clock time ends.
 	if now.Before(change.At) {
 		next := later(booking.NextMark(now, zone), change.At.Add(change.By).Add(booking.SlotLength))
 		if v.Basis.Expires.IsZero() || next.Before(v.Basis.Expires) {

@@ -95,8 +95,8 @@ func ParseCancelReason(name string) CancelReason {
 	return otherReason
 }
 
-// AdminCancel ends a hold, closes a virtual account or refunds a payment, if the reservation is still in the state that the
-// administrator saw. It drops a partner's booking in conflict. A purchase whose outcome has been unknown for SessionLimit is looked up once more and then ended.
+// AdminCancel ends a hold, closes a virtual account or refunds a payment, if the reservation is still in the state that the administrator saw.
+// It drops a partner's booking in conflict. A purchase whose outcome has been unknown for SessionLimit is looked up once more and then ended.
 //
 // Errors: ErrNotFound, ErrQuarantine, ErrStatusMismatch, account.ErrBranchForbidden, account.ErrRoleForbidden, account.ErrScopeForbidden, and
 // those of Cancel.

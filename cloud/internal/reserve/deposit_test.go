@@ -156,7 +156,7 @@ func TestOverdueWithoutProvider(t *testing.T) {
 		return s.count(t, `select count(*) from reconciliation_difference
 			where order_id = $1 and kind = 'stuck' and (resolved_at is null) = $2`, order.OrderID, open) == 1
 	}
-	s.eventually(t, "a person is told", func() bool { return told(true) })
+	s.eventually(t, "the headquarters are notified", func() bool { return told(true) })
 	if err := s.buyer().Hold(s.ctx, w); err == nil {
 		t.Error("the slot was sold while the account may still take money")
 	}
@@ -342,7 +342,7 @@ func TestLateDeposit(t *testing.T) {
 	id := s.wantState(t, order.OrderID, "CANCELED")
 	s.awaitRefund(t, id, "FAILED")
 	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'late-deposit'`, order.OrderID); n != 1 {
-		t.Error("the headquarters is not told")
+		t.Error("the headquarters are not notified")
 	}
 	if n := s.count(t, `select count(*) from alert where kind = 'refund-failed' and ended_at is null and $1`, true); n != 1 {
 		t.Errorf("got %d alerts about the refund, want 1", n)

@@ -90,7 +90,7 @@ func TestForgeries(t *testing.T) {
 		{"the other order's amount", pay, confirm(dear.PaymentKey, dear.OrderID, cheap.Amount), 400},
 		{"payment of another order", pay, confirm(cheap.PaymentKey, dear.OrderID, dear.Amount), 400},
 		{"payment that was used", pay, confirm(done.PaymentKey, dear.OrderID, dear.Amount), 400},
-		{"payment nobody made", pay, confirm("tgyeolda0120261121000000", dear.OrderID, dear.Amount), 400},
+		{"payment that was not made", pay, confirm("tgyeolda0120261121000000", dear.OrderID, dear.Amount), 400},
 		{"path for a payment", pay, confirm("../../payments/"+done.PaymentKey, dear.OrderID, dear.Amount), 400},
 		{"unknown order confirmed", pay, confirm(dear.PaymentKey, "ord-unknown", dear.Amount), 404},
 		{"another key for a paid order", pay, confirm(dear.PaymentKey, done.OrderID, done.Amount), 400},

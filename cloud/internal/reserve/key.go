@@ -166,10 +166,11 @@ type ContactCorrection struct {
 	By                  account.Principal
 }
 
-// CorrectContact corrects the contact of a stay, its extensions and unpaid exchanges included, that is paid or waits for its deposit. If
-// there is a key, the guest receives another one at the new contact; the previous one counts as unknown from then on, because it went to
-// another person, and companions' keys are revoked. The same holds for the links of refunds of stays that it has replaced. Messages that wait to be sent to the previous contact are not sent there. The new
-// contact receives those about money that was returned, and the account of a deposit that is awaited.
+// CorrectContact corrects the contact of a stay, its extensions and unpaid exchanges included, that is paid or waits for its deposit. If there
+// is a key, the guest receives another one at the new contact; the previous one counts as unknown from then on, because it went to another
+// person, and companions' keys are revoked. The same holds for the links of refunds of stays that it has replaced. Messages that wait to be
+// sent to the previous contact are not sent there. The new contact receives those about money that was returned, and the account of a deposit
+// that is awaited.
 //
 // Errors: ErrNotFound, account.ErrBranchForbidden, ErrNotCorrectable.
 func (s *Service) CorrectContact(ctx context.Context, req ContactCorrection) error {

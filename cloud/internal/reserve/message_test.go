@@ -33,7 +33,7 @@ func TestMessagesThroughFaults(t *testing.T) {
 			fault.Target = sandbox.TargetMessages
 			s.fault(t, fault)
 			s.bought(t, sandbox.MethodCard)
-			s.eventually(t, "the guest is told", func() bool {
+			s.eventually(t, "the guest is notified", func() bool {
 				return s.count(t, `select count(*) from message where state in ('SENT', 'FAILED') and $1`, true) == 1
 			})
 		})
@@ -71,7 +71,7 @@ func TestNoMessageBeforeCommit(t *testing.T) {
 	s.answer(t, b, "/payment/confirm", order, 503, "PaymentPendingException")
 	s.wantState(t, order.OrderID, "CONFIRMING")
 	if messages := s.Sandbox.Messages(w.Mobile); len(messages) > 0 {
-		t.Errorf("told before the commit: %v", messages)
+		t.Errorf("notified before the commit: %v", messages)
 	}
 	s.exec(t, `drop trigger no on message`)
 	s.await(t, order.OrderID, "DONE")

@@ -147,7 +147,8 @@ type AccountRequest struct {
 
 // IssueAccount issues a virtual account whose deposit confirms the reservation. The slot is held until the deposit is due.
 //
-// Errors: ErrHoldExpired (also if req.Shown is another hold), account.ErrBranchForbidden, ErrUnknownBank, *PaymentRefused (the hold is kept), ErrPaymentPending.
+// Errors: ErrHoldExpired (also if req.Shown is another hold), account.ErrBranchForbidden, ErrUnknownBank, *PaymentRefused (the hold is kept),
+// ErrPaymentPending.
 func (s *Service) IssueAccount(ctx context.Context, token Token, req AccountRequest) (booking.ReservationID, error) {
 	if bank, ok := booking.BankByCode(req.Bank); !ok || !bank.Issues {
 		return 0, ErrUnknownBank

@@ -168,7 +168,7 @@ func TestRefundOfDeposit(t *testing.T) {
 		want     string
 		refunded int
 	}{
-		"under way":   {nil, time.Second, "PENDING", 18000},
+		"in progress": {nil, time.Second, "PENDING", 18000},
 		"arrives":     {nil, 3 * time.Second, "COMPLETED", 18000},
 		"comes back":  {&sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError}, 3 * time.Second, "FAILED", 0},
 		"late":        {&sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultSlow, Delay: time.Minute}, 59 * time.Second, "PENDING", 18000},

@@ -138,7 +138,7 @@ func TestFaultSlowBooksLate(t *testing.T) {
 	w.fault(map[string]any{"target": "confirm", "kind": "slow", "times": 1, "delayMs": 3000})
 	w.leave(key)
 	if got := w.get(key).text("status"); got != "IN_PROGRESS" {
-		t.Fatalf("status %s right after the client has gone", got)
+		t.Fatalf("status %s right after the client has disconnected", got)
 	}
 	w.until("the money is booked", func() bool { return w.get(key).text("status") == "DONE" })
 	w.wantSums(18000, 0)

@@ -87,6 +87,6 @@ func TestMailFaults(t *testing.T) {
 		t.Errorf("arrived: %+v", got)
 	}
 	if err := smtp.SendMail(addr, nil, "a@example.com", []string{"a@example.com"}, lines("no header at all")); err == nil {
-		t.Error("what is no mail was taken")
+		t.Error("a text that is not a mail was accepted")
 	}
 }

@@ -162,7 +162,7 @@ func (r *rig) reported(order, kind string) error {
 	return r.until(func() (told bool, err error) {
 		err = r.pool.QueryRow(r.ctx, `select exists (select from reconciliation_difference where order_id = $1 and kind = $2)`, order, kind).Scan(&told)
 		return told, err
-	}, "a person is told of "+kind)
+	}, "the headquarters are notified of "+kind)
 }
 
 // overtakingCallback delivers the callback about a deposit before the virtual account is stored.

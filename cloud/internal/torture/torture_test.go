@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	runs    = flag.Int("torture", 0, "go through every crash point so many times, at the true pace, and print the table")
+	runs    = flag.Int("torture", 0, "go through every crash point this many times, at the true pace, and print the table")
 	pace    = flag.Int("haste", 1, "with -torture: divide the delays of the service by this")
 	onlyOne = flag.String("point", "", "go through the crash points whose names begin so, such as C4")
 )

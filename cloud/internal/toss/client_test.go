@@ -144,7 +144,7 @@ func TestUnknownOutcomes(t *testing.T) {
 		"409":                refuse(409, "IDEMPOTENT_REQUEST_PROCESSING", "처리 중"),
 		"429":                answer(429, nil),
 		"404 without a code": answer(404, []byte("404 page not found")),
-		"code nobody knows":  refuse(400, "SOMETHING_NEW", "새로운 오류"),
+		"unknown code":       refuse(400, "SOMETHING_NEW", "새로운 오류"),
 		"reset":              func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"reset in the middle": func(w http.ResponseWriter, _ *http.Request) {
 			w.Write(file(t, "card")[:100])
@@ -328,7 +328,7 @@ func TestTransactionsAreWholeOrAnError(t *testing.T) {
 	t.Parallel()
 	page := []byte(`[{"transactionKey":"TX1","orderId":"o","amount":1}]`)
 	for name, handler := range map[string]http.HandlerFunc{
-		"same page for ever": answer(200, page),
+		"same page again and again": answer(200, page),
 		"fails later": func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Query().Has("startingAfter") {
 				refuse(500, "COMMON_ERROR", "")(w, r)

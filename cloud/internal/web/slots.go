@@ -216,8 +216,8 @@ func (d daySlots) starts(r room) (list []time.Time) {
 	return list
 }
 
-// firstFree returns the first start at which a room can be reserved, and for how long it is free from then on. The current slot counts only while at least half of it is
-// left.
+// firstFree returns the first start at which a room can be reserved, and for how long it is free from then on. The current slot counts only
+// while at least half of it is left.
 func (d daySlots) firstFree(r room) (start time.Time, free time.Duration, ok bool) {
 	from := d.firstSlot()
 	if d.now.Sub(from) > slotLength/2 {

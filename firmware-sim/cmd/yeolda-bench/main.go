@@ -46,14 +46,14 @@ func main() {
 		return nil
 	})
 	var sizes []int
-	flag.Func("fleet", "measure a service with so many light agents, several numbers with commas, and nothing else", func(list string) (err error) {
+	flag.Func("fleet", "measure a service with this many light agents, several numbers with commas, and nothing else", func(list string) (err error) {
 		sizes, err = parseSizes(list)
 		return err
 	})
 	var pooled poolBench
-	flag.IntVar(&pooled.agents, "pool", 0, "measure several services whose brokers form a pool with so many light agents, and nothing else")
+	flag.IntVar(&pooled.agents, "pool", 0, "measure several services whose brokers form a pool with this many light agents, and nothing else")
 	flag.IntVar(&pooled.replicas, "replicas", poolReplicas, "services of -pool")
-	flag.IntVar(&pooled.mosquittos, "mosquittos", 0, "so many Mosquittos are the pool of -pool instead of the embedded brokers")
+	flag.IntVar(&pooled.mosquittos, "mosquittos", 0, "number of Mosquittos that are the pool of -pool instead of the embedded brokers")
 	bought := flag.Bool("purchases", false, "measure what a purchase costs, and nothing else")
 	constant := flag.Bool("floor", false, "answer an unlock's requests with constants, and nothing else (the bench does this in a second process)")
 	flag.Parse()

@@ -76,7 +76,7 @@ type Presence struct {
 // Branch is one simulated branch. It is safe for concurrent use.
 type Branch struct {
 	updates          // guarded by mu
-	stopAgent func() // ends the agent in order, to start it again; guarded by mu
+	stopAgent func() // stops the agent cleanly, to start it again; guarded by mu
 	disk      string // folder of the agent's files, which survive a restart of the agent; set by Run
 	cfg       Config
 	hardware  *hardware.Installation

@@ -198,7 +198,7 @@ func TestInputsShowTheBranch(t *testing.T) {
 			_ = lock.Contact.Halt()
 		}()
 		if lock.Contact.WaitForEdge(-1) {
-			t.Error("Halt is no edge")
+			t.Error("Halt is not an edge")
 		}
 		if _, err := r.OpenLeaf("room_9", true); !errors.Is(err, hardware.ErrNoDevice) {
 			t.Errorf("a door that is not there: %v", err)

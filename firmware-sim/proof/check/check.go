@@ -1,6 +1,6 @@
-// Package check checks a finished run against the rules of the design: money M1 to M13, doors D1 to D12, bookings B1 to
-// B15, and the proofs that the service keeps of its own rows (S1, S2). It sees the service only from outside: by what the actors received and by the records of the database, the
-// payment provider and the locks. For rules that cannot be seen this way it names the test that shows them.
+// Package check checks a finished run against the rules of the design: money M1 to M13, doors D1 to D12, bookings B1 to B15, and the proofs
+// that the service keeps of its own rows (S1, S2). It sees the service only from outside: by what the actors received and by the records of
+// the database, the payment provider and the locks. For rules that cannot be seen this way it names the test that shows them.
 package check
 
 import (

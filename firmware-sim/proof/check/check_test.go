@@ -30,16 +30,16 @@ var plants = []struct {
 		r.Provider.Payments = append(r.Provider.Payments, record.ProviderPayment{Key: "p1b", Order: "o1", Status: "CANCELED", Total: 15000, Approved: sec(5)})
 	}},
 	{"M1", "a payment key used for two", func(r *record.Record) { r.Payments[1].Key = "p1" }},
-	{"M2", "money gone, reservation stands", func(r *record.Record) { r.Provider.Payments[0].Balance = 0 }},
+	{"M2", "money returned, reservation kept", func(r *record.Record) { r.Provider.Payments[0].Balance = 0 }},
 	{"M2", "money kept, reservation cancelled", func(r *record.Record) { version(r, 1, "DONE").State = "CANCELED"; version(r, 1, "CANCELED").Key = "" }},
-	{"M2", "money of an order that nobody knows", func(r *record.Record) {
+	{"M2", "money of an unknown order", func(r *record.Record) {
 		r.Provider.Payments = append(r.Provider.Payments, record.ProviderPayment{Key: "q", Order: "unknown", Status: "DONE", Balance: 5, Total: 5, Approved: sec(5)})
 	}},
 	{"M2", "sums that do not agree", func(r *record.Record) { r.Provider.Charged++ }},
 	{"M3", "sent before the slot was ours", func(r *record.Record) { r.Provider.Calls[1].At = sec(2.5) }},
-	{"M3", "sent for nobody", func(r *record.Record) { r.Provider.Calls[1].Order = "unknown" }},
+	{"M3", "sent for no reservation", func(r *record.Record) { r.Provider.Calls[1].Order = "unknown" }},
 	{"M4", "another total at the provider", func(r *record.Record) { r.Provider.Payments[0].Total = 14000 }},
-	{"M4", "another price than quoted", func(r *record.Record) { version(r, 1, "DONE").Amount = 100 }},
+	{"M4", "not the quoted price", func(r *record.Record) { version(r, 1, "DONE").Amount = 100 }},
 	{"M4", "another total in our payment", func(r *record.Record) { r.Payments[0].Total = 1 }},
 	{"M5", "given up on an answer that tells nothing", func(r *record.Record) { r.Ledger[8].Code = "TOO_MANY_REQUESTS" }},
 	{"M5", "charged after an unclear answer, and let go", func(r *record.Record) { version(r, 1, "DONE").State = "EXPIRED" }},
@@ -60,15 +60,15 @@ var plants = []struct {
 		r.History = append(r.History, life(10, "CUSTOMER", "", 0, "", slot("b", 1, 30, 60), "DONE", 50.0)...)
 	}},
 	{"M8", "an account that takes money for a slot that is free", func(r *record.Record) { r.Provider.Payments[1].Status = "WAITING_FOR_DEPOSIT" }},
-	{"M9", "a guest who was never told", func(r *record.Record) { r.Messages = r.Messages[1:] }},
-	{"M9", "told three times", func(r *record.Record) { r.Messages = append(r.Messages, r.Messages[0], r.Messages[0]) }},
-	{"M9", "told before the commit", func(r *record.Record) { r.Messages[0].At = sec(3) }},
+	{"M9", "a guest who was never notified", func(r *record.Record) { r.Messages = r.Messages[1:] }},
+	{"M9", "notified three times", func(r *record.Record) { r.Messages = append(r.Messages, r.Messages[0], r.Messages[0]) }},
+	{"M9", "notified before the commit", func(r *record.Record) { r.Messages[0].At = sec(3) }},
 	{"M10", "a callback with a wrong secret is accepted", func(r *record.Record) { r.Forged[0].Status = 200 }},
 	{"M10", "a callback alone makes a reservation", func(r *record.Record) { r.Provider.Payments[1].Approved = time.Time{} }},
 	{"M11", "the ledger lets itself be changed", func(r *record.Record) { r.AppendOnly = []string{"delete from ledger"} }},
 	{"M11", "the ledger was changed", func(r *record.Record) { r.LedgerMark.After = "y" }},
 	{"M11", "a balance that the ledger does not know", func(r *record.Record) { r.Ledger[1].Amount = 3 }},
-	{"M11", "a refund that nobody asked for", func(r *record.Record) { r.Ledger[5].Kind = "cancel.done" }},
+	{"M11", "a refund without a request", func(r *record.Record) { r.Ledger[5].Kind = "cancel.done" }},
 	{"M12", "a transaction that waits for the provider", func(r *record.Record) { r.Probes[0].OK = false }},
 	{"M13", "a payment read with the key of another entity", func(r *record.Record) {
 		r.Provider.Foreign = append(r.Provider.Foreign, r.Provider.Calls[0])
@@ -85,7 +85,7 @@ var plants = []struct {
 	}},
 	{"D3", "a grant outside the window", func(r *record.Record) { r.DoorRequests[0].Reservation = 2 }},
 	{"D3", "staff's request drives another door", func(r *record.Record) { r.Pulses[1].Device = "room_1" }},
-	{"D4", "two subscribers told different things", func(r *record.Record) { r.Presses[0].Told[1].Status = "FAILED" }},
+	{"D4", "two subscribers with different results", func(r *record.Record) { r.Presses[0].Told[1].Status = "FAILED" }},
 	{"D4", "a request without an end", func(r *record.Record) { r.DoorRequests[0].State = "GRANTED" }},
 	{"D5", "FAILED without a grant, and driven", func(r *record.Record) { r.Pulses[0].Request = "r2" }},
 	{"D5", "driven after it had failed", func(r *record.Record) {
@@ -141,10 +141,10 @@ var plants = []struct {
 	}},
 	{"B8", "a move that only half took place", func(r *record.Record) { r.Moves[0].To.Room = 1 }},
 	{"B8", "a move that is confirmed and lost", func(r *record.Record) { r.Ops[1].To.Room = 1 }},
-	{"B8", "a move that nobody wrote down", func(r *record.Record) { r.Moves = nil }},
+	{"B8", "a move without an audit entry", func(r *record.Record) { r.Moves = nil }},
 	{"B9", "a deadlock", func(r *record.Record) { r.Deadlocks = 1 }},
 	{"B9", "a move that fails in quiet", func(r *record.Record) { r.Quiet = began; r.Ops[1].Status = 500 }},
-	{"B9", "a row that is gone", func(r *record.Record) { r.History[len(r.History)-1].Deleted = true }},
+	{"B9", "a deleted row", func(r *record.Record) { r.History[len(r.History)-1].Deleted = true }},
 	{"B10", "free before the money was let go", func(r *record.Record) { r.Provider.Payments[1].Cancels[0] = sec(44) }},
 	{"B11", "paid in, and cancelled", func(r *record.Record) { r.Provider.Payments[1].Balance = 15000 }},
 	{"B12", "shown free and taken", func(r *record.Record) { r.Lookups[0].Busy = nil }},
@@ -158,7 +158,7 @@ var plants = []struct {
 	}},
 	{"B14", "refused a day before", func(r *record.Record) { r.Ops[2].Status, r.Ops[2].Call, r.Ops[2].Return = 400, sec(20), sec(21) }},
 	{"B14", "cancelled too late", func(r *record.Record) { r.Ops[3].Status = 200 }},
-	{"B15", "a conflict that nobody was told of", func(r *record.Record) { r.Bookings[1].Status = "ACCEPTED" }},
+	{"B15", "a conflict without a notification", func(r *record.Record) { r.Bookings[1].Status = "ACCEPTED" }},
 	{"B15", "a booking that is lost", func(r *record.Record) { r.Partner = r.Partner[1:] }},
 	{"B15", "a booking that counts and is not there", func(r *record.Record) { version(r, 6, "DONE").State = "CANCELED" }},
 }

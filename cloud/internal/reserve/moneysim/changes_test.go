@@ -179,7 +179,7 @@ func (w *world) checkStays() {
 			}
 		}
 		if r.State == booking.Canceled && r.told("confirmed") && !w.endedBy(r) {
-			w.violation("S3: %s is CANCELED, and nobody has asked for that", r.OrderID)
+			w.violation("S3: %s is CANCELED without a request", r.OrderID)
 		}
 		if of := w.rows.byID(r.Extends); of != nil && of.State == booking.Done && r.State == booking.Canceled && r.told("confirmed") && !w.endedAlone(r) {
 			w.violation("S5: %s is CANCELED, although %s is DONE", r.OrderID, of.OrderID)

@@ -162,17 +162,17 @@ func (w *world) checkMessages() {
 	for _, r := range w.rows.list {
 		t := told[r.OrderID]
 		if !r.order.PendingAt.IsZero() && t["canceled"] == 0 {
-			w.violation("A7: the guest of %s was told \"pending\" and then %v", r.OrderID, t)
+			w.violation("A7: the guest of %s was notified of \"pending\" and then %v", r.OrderID, t)
 		}
 		if t["payment-returned"] > 1 {
-			w.violation("A6: the guest of %s was told %d times that the payment is returned", r.OrderID, t["payment-returned"])
+			w.violation("A6: the guest of %s was notified %d times that the payment is returned", r.OrderID, t["payment-returned"])
 		}
 		if _, parts := w.partsOf(r.OrderID); t["part-refunded"] != parts {
-			w.violation("A6: %d parts of %s were returned, and its guest was told %v", parts, r.OrderID, t)
+			w.violation("A6: %d parts of %s were returned, and its guest was notified of %v", parts, r.OrderID, t)
 		}
 		captured := w.charged[r.OrderID]
 		if !captured.IsZero() && t["confirmed"]+t["payment-returned"]+t["refund-failed"]+t["canceled"] == 0 {
-			w.violation("A6: %s was charged and its guest was told %v", r.OrderID, t)
+			w.violation("A6: %s was charged and its guest was notified of %v", r.OrderID, t)
 		}
 		if t["payment-returned"]+t["refund-failed"] > 0 && t["confirmed"] == 0 && (!r.order.ReplacedAt.IsZero() || r.order.Abandoned()) {
 			w.count("hears of a returned payment")

@@ -259,12 +259,12 @@ func sameVerdict(t *rapid.T, what string, got, want error) {
 	for _, e := range []error{reserve.ErrUnknownOrder, reserve.ErrAmountMismatch, reserve.ErrHoldExpired, reserve.ErrNotFound, reserve.ErrPaymentPending,
 		reserve.ErrAccountRequired, reserve.ErrWrongSecret, reserve.ErrNothingToRefund, reserve.ErrExceedsBalance, reserve.ErrRefundOpen, booking.ErrTooLateToCancel} {
 		if errors.Is(got, e) != errors.Is(want, e) {
-			t.Fatalf("%s: told %v, the model has %v", what, got, want)
+			t.Fatalf("%s: notified of %v, the model has %v", what, got, want)
 		}
 	}
 	var refused, theirs *reserve.PaymentRefused
 	if errors.As(got, &refused) != errors.As(want, &theirs) || refused != nil && refused.Code != theirs.Code {
-		t.Fatalf("%s: told %v, the model has %v", what, got, want)
+		t.Fatalf("%s: notified of %v, the model has %v", what, got, want)
 	}
 }
 

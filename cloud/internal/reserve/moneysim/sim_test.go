@@ -277,7 +277,7 @@ var regressions = []seeds.Regression{
 	{Seed: 6625, Why: "a deposit arrived while its account was closed, the bank rejected its refund of 0 won, and no refund by hand was possible"},
 	{Seed: 52, Why: "the provider declined the refund of an exchanged stay, which was confirmed again beside the new one"},
 	{Seed: 1277, Why: "the bank reversed the deposit of an extension during its refund, which was then sent again without end"},
-	{Seed: 11992, Why: "another process returned a part, and its administrator was told that the provider had refused it"},
+	{Seed: 11992, Why: "another process returned a part, and its administrator received the refusal of the provider"},
 	{Seed: 1349, Why: "a guest who exchanged a stay once more kept the account of the first exchange, and both were confirmed"},
 }
 

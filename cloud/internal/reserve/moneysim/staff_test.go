@@ -138,9 +138,9 @@ func (w *world) checkParts() {
 		case p.returned > 1:
 			w.violation("M6: a part of %d won of %s was returned %d times", p.won, p.order, p.returned)
 		case p.told == nil && p.returned == 0:
-			w.violation("A6: an administrator was told that %d won were returned, and they were not", p.won)
+			w.violation("A6: an administrator received the answer that %d won were returned, and they were not", p.won)
 		case p.told != nil && !open && p.returned > 0:
-			w.violation("A6: an administrator was told %q, and %d won of %s were returned", p.told, p.won, p.order)
+			w.violation("A6: an administrator received %q, and %d won of %s were returned", p.told, p.won, p.order)
 		}
 	}
 }

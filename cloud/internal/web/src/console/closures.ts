@@ -140,8 +140,8 @@ const groups = <T>(list: readonly T[], size: number): T[][] =>
   Array.from({ length: Math.ceil(list.length / size) }, (_, i) => list.slice(i * size, (i + 1) * size));
 
 /**
- * Removes the closures that a rule has added. A branch that has been changed since keeps them, and so do all that follow another
- * failure: rest are their codes.
+ * Removes the closures that a rule has added. A branch that has been changed since keeps them. After any other failure, so do the
+ * branches that follow: rest are their codes.
  */
 async function reopen(
   rule: Omit<Request, "branches">,
