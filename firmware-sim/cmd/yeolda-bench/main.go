@@ -28,20 +28,20 @@ import (
 )
 
 func main() {
-	agents := flag.Int("agents", 50, "branches with an agent each")
-	round := flag.Duration("round", 10*time.Second, "length of one measurement")
-	rounds := flag.Int("rounds", 3, "measurements of each kind; medians are printed")
+	pressed := pressBench{inFlight: []int{1, 16, 64}}
+	flag.IntVar(&pressed.agents, "agents", 50, "branches with an agent each")
+	flag.DurationVar(&pressed.round, "round", 10*time.Second, "length of one measurement")
+	flag.IntVar(&pressed.rounds, "rounds", 3, "measurements of each kind; medians are printed")
 	root := flag.String("root", ".", "the checkout")
 	file := flag.String("json", "", "also measure exchanges, holds, look-ups and memory, and write all figures into this file, as a part of the proof")
-	inFlight := []int{1, 16, 64}
 	flag.Func("in-flight", "how many presses at once, several with commas (default 1,16,64)", func(list string) error {
-		inFlight = nil
+		pressed.inFlight = nil
 		for text := range strings.SplitSeq(list, ",") {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 1 {
 				return fmt.Errorf("%q is not a number of presses", text)
 			}
-			inFlight = append(inFlight, n)
+			pressed.inFlight = append(pressed.inFlight, n)
 		}
 		return nil
 	})
@@ -63,7 +63,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE) // the reader of our output may exit first: leave no processes behind
 	measure := func(ctx context.Context, dir string, log io.Writer) error {
-		return benchmarkAll(ctx, *root, dir, *file, *agents, *rounds, *round, inFlight, log)
+		return benchmarkAll(ctx, *root, dir, *file, pressed, log)
 	}
 	if sizes != nil {
 		measure = func(ctx context.Context, dir string, log io.Writer) error {
@@ -81,7 +81,7 @@ func main() {
 	}
 	if *bought {
 		measure = func(ctx context.Context, dir string, log io.Writer) error {
-			return benchmarkPurchases(ctx, *root, dir, *file, *round, log)
+			return benchmarkPurchases(ctx, *root, dir, *file, pressed.round, log)
 		}
 	}
 	err := run(ctx, *root, measure)
@@ -144,10 +144,10 @@ func benchmarkPurchases(ctx context.Context, root, dir, file string, round time.
 }
 
 // benchmarkAll measures presses, purchases and their parts.
-func benchmarkAll(ctx context.Context, root, dir, file string, agents, rounds int, round time.Duration, inFlight []int, log io.Writer) error {
+func benchmarkAll(ctx context.Context, root, dir, file string, b pressBench, log io.Writer) error {
 	p := part.Part{Name: "bench", Title: "Benchmarks beside their floors", Machine: part.Machine(), Began: time.Now().UTC().Truncate(time.Second),
 		Repeat: "go run ./firmware-sim/cmd/yeolda-bench -json docs/proof/parts/bench.json"}
-	if err := presses(ctx, root, dir, agents, rounds, round, inFlight, log, &p); err != nil {
+	if err := b.run(ctx, root, dir, log, &p); err != nil {
 		return err
 	}
 	if file == "" {
@@ -180,9 +180,16 @@ func finish(p *part.Part, file string, failed error) error {
 	return errors.Join(failed, os.WriteFile(file, append(text, '\n'), 0o644))
 }
 
-// presses measures unlocks and purchases of the whole system beside the floor.
-func presses(ctx context.Context, root, dir string, agents, rounds int, round time.Duration, inFlight []int, log io.Writer, p *part.Part) (err error) {
-	s, keys, err := start(ctx, root, dir, agents, log)
+// pressBench measures unlocks and purchases of the whole system beside the floor.
+type pressBench struct {
+	agents   int // one for each branch
+	rounds   int
+	round    time.Duration
+	inFlight []int
+}
+
+func (b pressBench) run(ctx context.Context, root, dir string, log io.Writer, p *part.Part) (err error) {
+	s, keys, err := start(ctx, root, dir, b.agents, log)
 	if err != nil {
 		return err
 	}
@@ -195,13 +202,13 @@ func presses(ctx context.Context, root, dir string, agents, rounds int, round ti
 	defer floor.Close()
 
 	fmt.Println("profiles of the service at", s.MetricsAt+"/debug/pprof/")
-	buyer := buyer(s, agents)
+	buyer := buyer(s, b.agents)
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0) // it buffers until Flush, which returns the error
 	_, _ = fmt.Fprintln(table, "in flight\tof\trate/s\tp50 ms\tp99 ms\tmax ms\tnot SUCCESS")
 	compare := func(n int, name string, announce func(context.Context, int64) error, press presser) (sample, error) {
 		var results []sample
-		for range rounds {
-			result, err := measure(ctx, n, round, announce, press)
+		for range b.rounds {
+			result, err := measure(ctx, n, b.round, announce, press)
 			if err != nil {
 				return sample{}, err
 			}
@@ -216,7 +223,7 @@ func presses(ctx context.Context, root, dir string, agents, rounds int, round ti
 			atMost(fmt.Sprintf("%s, %d in flight, not SUCCESS", name, n), float64(m.failed), 0))
 		return m, table.Flush()
 	}
-	for _, n := range inFlight {
+	for _, n := range b.inFlight {
 		unlock, err := compare(n, "unlock", nil, unlocker(s.API, keys))
 		if err != nil {
 			return err
@@ -241,7 +248,7 @@ func presses(ctx context.Context, root, dir string, agents, rounds int, round ti
 			atMost("announced unlock, 1 in flight, p50, of the announced floor's", float64(announced.p50)/float64(constant.p50), 4))
 	}
 	// Purchases last: their background work (messages, channels) would compete with the presses.
-	for _, n := range inFlight {
+	for _, n := range b.inFlight {
 		if _, err := compare(n, "purchase", nil, buyer); err != nil {
 			return err
 		}
