@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -196,26 +197,11 @@ func (s *Sandbox) send(m sendRequest, group string, duplicate bool, fault *Fault
 		result.StatusCode, result.StatusMessage = code, message
 		return result
 	}
-	kakao := m.KakaoOptions
-	switch {
-	case fault.is(FaultError):
-		message := fault.Message
-		if message == "" {
-			message = "테스트로 지정한 실패입니다."
-		}
-		return fail(fault.Code, message)
-	case duplicate:
-		return fail(statusDuplicate, "중복 수신번호입니다.")
-	case !digits(m.To) || len(m.To) < 8 || len(m.To) > 15, !digits(m.From):
-		return fail(statusInvalid, "수신번호 또는 발신번호가 올바르지 않습니다.")
-	case result.Type == "ATA" && (kakao == nil || kakao.PfID == ""):
-		return fail(statusNoChannel, "카카오톡 채널(pfId)이 없습니다.")
-	case result.Type == "ATA" && kakao.TemplateID == "":
-		return fail(statusNoTemplate, "알림톡 템플릿이 없습니다.")
-	case result.Type != "ATA" && result.Type != "SMS" && result.Type != "LMS":
-		return fail(statusInvalid, "지원하지 않는 메시지 타입입니다.")
-	case result.Type != "ATA" && m.Text == "":
-		return fail(statusInvalid, "내용이 없습니다.")
+	if fault.is(FaultError) {
+		return fail(fault.Code, cmp.Or(fault.Message, "테스트로 지정한 실패입니다."))
+	}
+	if code, message := refusal(m, result.Type, duplicate); code != "" {
+		return fail(code, message)
 	}
 
 	arrived := Message{
@@ -223,6 +209,7 @@ func (s *Sandbox) send(m sendRequest, group string, duplicate bool, fault *Fault
 		Template: m.CustomFields["template"], Subject: m.Subject, Text: m.Text, Reference: m.CustomFields["id"],
 	}
 	if result.Type == "ATA" {
+		kakao := m.KakaoOptions
 		arrived.Channel = ChannelAlimTalk
 		if arrived.Template == "" {
 			arrived.Template = kakao.TemplateID
@@ -244,6 +231,26 @@ func (s *Sandbox) send(m sendRequest, group string, duplicate bool, fault *Fault
 	}
 	s.arrive(arrived)
 	return result
+}
+
+// refusal returns why a message of a type is not accepted, or "".
+func refusal(m sendRequest, kind string, duplicate bool) (code, message string) {
+	kakao := m.KakaoOptions
+	switch {
+	case duplicate:
+		return statusDuplicate, "중복 수신번호입니다."
+	case !digits(m.To) || len(m.To) < 8 || len(m.To) > 15, !digits(m.From):
+		return statusInvalid, "수신번호 또는 발신번호가 올바르지 않습니다."
+	case kind == "ATA" && (kakao == nil || kakao.PfID == ""):
+		return statusNoChannel, "카카오톡 채널(pfId)이 없습니다."
+	case kind == "ATA" && kakao.TemplateID == "":
+		return statusNoTemplate, "알림톡 템플릿이 없습니다."
+	case kind != "ATA" && kind != "SMS" && kind != "LMS":
+		return statusInvalid, "지원하지 않는 메시지 타입입니다."
+	case kind != "ATA" && m.Text == "":
+		return statusInvalid, "내용이 없습니다."
+	}
+	return "", ""
 }
 
 var placeholder = regexp.MustCompile(`#\{([^{}]+)\}`)
