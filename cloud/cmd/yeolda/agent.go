@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"time"
 
@@ -136,13 +135,8 @@ type agentActivateCmd struct {
 
 // Run activates a credential.
 func (c *agentActivateCmd) Run(p *program) error {
-	return p.withDatabase(c.Database, func(db *postgres.DB) error {
-		devices := &device.Service{DB: db, Log: slog.New(slog.DiscardHandler)}
-		err := devices.Activate(p.ctx, c.Username, p.by())
-		if errors.Is(err, postgres.ErrNoAgent) {
-			return fmt.Errorf("there is no agent %q that is not revoked; see yeolda agent list", c.Username)
-		}
-		if err != nil {
+	return p.withDevices(c.Database, c.Username, func(devices *device.Service) error {
+		if err := devices.Activate(p.ctx, c.Username, p.by()); err != nil {
 			return err
 		}
 		fmt.Fprintf(p.out, "agent %s activated\n", c.Username)

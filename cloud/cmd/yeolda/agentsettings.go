@@ -16,7 +16,7 @@ import (
 type agentSettingsCmd struct {
 	List agentSettingsListCmd `cmd:"" help:"List the versions of an agent's settings."`
 	Show agentSettingsShowCmd `cmd:"" help:"Print an agent's settings."`
-	Set  agentSettingsSetCmd  `cmd:"" help:"Give an agent other settings. It checks them and returns to those before if it does not reach the service with them."`
+	Set  agentSettingsSetCmd  `cmd:"" help:"Give an agent other settings. It checks them and returns to the previous ones if it does not reach the service with them."`
 
 	Replace agentSettingsReplaceCmd `cmd:"" help:"Change the settings of many agents in waves; yeolda agent rollout shows and stops it."`
 }

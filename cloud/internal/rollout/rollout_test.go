@@ -86,7 +86,7 @@ func (f *fleet) withSettings() *fleet {
 	return f
 }
 
-// answer has the agents answer the settings that are sent to them: they use them, or return to those before if the text contains bad.
+// answer has the agents answer the settings that are sent to them: they use them, or return to the previous ones if the text contains bad.
 func (f *fleet) answer(bad string) {
 	f.t.Helper()
 	err := f.DB.InTx(f.t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {

@@ -26,7 +26,7 @@ type Change struct {
 	Old, New string
 }
 
-// StartSettings begins a rollout of changed settings. Each agent also tries them by itself, and returns to those before if it does not
+// StartSettings begins a rollout of changed settings. Each agent also tries them by itself, and returns to the previous ones if it does not
 // reach the service with them. It returns ErrInvalid, ErrUnchanged or postgres.ErrRolloutOpen.
 func (s *Service) StartSettings(ctx context.Context, change Change, waves []int, settle time.Duration, actor string) error {
 	waves, settle = withDefaults(waves, settle)
