@@ -12,9 +12,6 @@ export type Branch = Schemas["Branch"];
 export type Site = Schemas["Site"];
 export type CalendarDay = Schemas["CalendarDay"];
 export type Hold = Schemas["Hold"];
-
-export type Status = Schemas["PaymentStatus"];
-
 export type Confirmed = Schemas["Confirmed"];
 
 /** A receipt. Its amount is null while only the answer of the confirmation is known. */

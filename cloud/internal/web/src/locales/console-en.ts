@@ -1020,7 +1020,7 @@ export const en: Texts = {
   piDifference: "Lines that change",
   piNoDifference: "No line changes.",
   piConsequence:
-    "The device checks the settings, restarts when it is opening no door, and tries them. It returns to those before if it does not reach the service.",
+    "The device checks the settings, restarts when it is opening no door, and tries them. It returns to the previous ones if it does not reach the service.",
   piSend: "Send to the device",
   piSent: "Version {n} is sent.",
   piNewer:
