@@ -14,6 +14,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/audit"
 	"github.com/yeolda/yeolda/cloud/internal/limit"
 	"github.com/yeolda/yeolda/cloud/internal/postgres"
+	"github.com/yeolda/yeolda/cloud/internal/seal"
 )
 
 // Errors of the second factor.
@@ -66,6 +67,10 @@ func (s *Service) useCode(ctx context.Context, loginID string, sealed []byte, co
 		return err
 	}
 	secret, err := s.Keys.Open(totpPurpose, sealed)
+	if errors.Is(err, seal.ErrSealed) { // its key is lost (yeolda adopt): another administrator has to remove it
+		s.Log.Error("account: authenticator cannot be read", "login", loginID, "error", err)
+		return ErrWrongSecondFactor
+	}
 	if err != nil {
 		return fmt.Errorf("account: authenticator of %s: %w", loginID, err)
 	}

@@ -137,4 +137,14 @@ func TestRecoveryCodeOutlastsAChangeOfKeys(t *testing.T) {
 	if err := s.SecondFactor(ctx, "kim", codes[0]); !errors.Is(err, account.ErrWrongSecondFactor) {
 		t.Fatalf("second use: %v", err)
 	}
+	now = now.Add(time.Minute)
+	if code, err = totp.GenerateCode(secret, now); err != nil {
+		t.Fatal(err)
+	}
+	if err := with(newer).SecondFactor(ctx, "kim", code); !errors.Is(err, account.ErrWrongSecondFactor) {
+		t.Errorf("code of an authenticator whose key is lost: got %v, want %v", err, account.ErrWrongSecondFactor)
+	}
+	if err := s.SecondFactor(ctx, "kim", code); err != nil {
+		t.Errorf("the same code with the key: %v", err)
+	}
 }
