@@ -244,7 +244,7 @@ func (a *agent) writeAll(ctx context.Context) {
 
 // answer replies to a command, always on the branch's own topic: the broker would reject any other Response Topic.
 func (a *agent) answer(to link.Message, m protocol.Message) {
-	if own := protocol.Topic(a.config.Branch, m.Kind()); to.ResponseTopic != "" && to.ResponseTopic != own {
+	if named, _, ok := protocol.ParseAgentTopic(to.ResponseTopic); to.ResponseTopic != "" && (!ok || named.Branch != a.config.Branch) {
 		a.log.Warn("command names a response topic of another branch", "kind", to.Kind)
 	}
 	a.link.Send(m, to.CorrelationData, protocol.CommandTTL)

@@ -465,6 +465,45 @@ func TestClimate(t *testing.T) {
 	}
 }
 
+// warnings records the warnings of an agent.
+type warnings struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (w *warnings) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(line)
+}
+
+func (w *warnings) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+// TestResponseTopic: the answer to a command belongs on the branch's topic, or on that of one of its credentials. Another one is logged.
+func TestResponseTopic(t *testing.T) {
+	t.Parallel()
+	b, logged := newBranch(t), new(warnings)
+	b.config.Logger = slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	b.online(t)
+	own := protocol.Agent{Branch: "gangnam", Username: protocol.AgentID("gangnam")}
+	for topic, foreign := range map[string]bool{
+		"": false, protocol.Topic("gangnam", protocol.KindClimateResult): false, own.Topic(protocol.KindClimateResult): false,
+		protocol.Topic("hongdae", protocol.KindClimateResult): true, "elsewhere": true,
+	} {
+		before := strings.Count(logged.String(), "response topic")
+		b.broker.SendWith("gangnam", protocol.ClimateCommand{RequestID: b.newRequest(), AirConditionerID: protocol.LeafID("gangnam", "main", "off")},
+			packets.Properties{ResponseTopic: topic, MessageExpiryInterval: 7})
+		brokertest.Await[protocol.ClimateResult](b.broker)
+		if got := strings.Count(logged.String(), "response topic") > before; got != foreign {
+			t.Errorf("response topic %q: logged %t, want %t", topic, got, foreign)
+		}
+	}
+}
+
 func TestSensors(t *testing.T) {
 	t.Parallel()
 	b := newBranch(t)
