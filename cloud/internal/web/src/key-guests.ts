@@ -5,17 +5,14 @@ import { call, explanation, tools } from "./key-call";
 
 type Companion = Schemas["Companion"];
 
-/** Shows why a door does not open, if the service can tell. */
+/** Shows why a door does not open, if the service can tell. An answer that arrives after another press is not shown. */
 export async function explainDoor(main: HTMLElement, key: string, door: string): Promise<void> {
   const line = main.querySelector<HTMLElement>("#why")!;
   const query = new URLSearchParams({ branch: main.dataset.branch!, door, lang: tools.lang });
-  try {
-    const why = await call<Schemas["Why"]>("GET", `${key}/why?${query}`);
-    line.textContent = why.message;
-    line.dataset.code = why.code;
-  } catch {
-    line.textContent = "";
-  }
+  const outcome = () => main.querySelector("[data-result]:not([hidden])")?.textContent;
+  const explained = outcome();
+  const why = await call<Schemas["Why"]>("GET", `${key}/why?${query}`).catch(() => null);
+  if (outcome() === explained) line.textContent = why?.message ?? "";
 }
 
 /** Connects the list of companions, which only the page of the owner's key has. */
