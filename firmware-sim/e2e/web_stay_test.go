@@ -47,7 +47,10 @@ func TestWebStay(t *testing.T) {
 	if !value[bool](p, `(s => { const has = s.offsetWidth; s.style.width = "max-content"; const needs = s.offsetWidth; s.style.width = ""; return has >= needs })(document.querySelector("#extend select"))`) {
 		t.Error("the time and the price of an extension are cut off")
 	}
-	value[bool](p, `(document.querySelector("#extend select").selectedIndex = 1, true)`)
+	// A phone may show letters twice as large as the page asks for.
+	value[bool](p, `(document.querySelector("main").style.fontSize = "32px", true)`)
+	p.fits("an extension in large letters")
+	value[bool](p, `(document.querySelector("main").style.fontSize = "", document.querySelector("#extend select").selectedIndex = 1, true)`)
 	p.on(phone).press("연장하기")
 	p.at("/book/pay")
 	p.see("지금 쓰는 열쇠를 연장한 시간까지 그대로 쓸 수 있어요")

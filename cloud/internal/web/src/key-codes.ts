@@ -11,7 +11,6 @@ export function connectCodes(main: HTMLElement, key: string, now: () => number):
   const part = main.querySelector<HTMLDetailsElement>("#codes")!;
   const [choice, panel] = [part.querySelector(".choice")!, part.querySelector<HTMLElement>(".panel")!];
   const [told, shown] = [panel.querySelector("[role=status]")!, panel.querySelector<HTMLElement>("div")!];
-  const text = (name: string): string => part.dataset[name]!;
   const over = main.querySelector<HTMLElement>("[data-result=over] b")!.dataset.text!;
   let timer: ReturnType<typeof setInterval> | undefined;
   let giving = false; // a code is on its way; the buttons are not disabled, because a disabled element loses the focus
@@ -48,7 +47,7 @@ export function connectCodes(main: HTMLElement, key: string, now: () => number):
       const until = Date.parse(code.until) / 1000;
       const tick = (): void => {
         const left = Math.ceil(until - now());
-        const said = text("left").replace("{door}", button.textContent!).replace("{s}", String(left));
+        const said = part.dataset.left!.replace("{door}", button.textContent!).replace("{s}", String(left));
         tell(left > 0 ? said : over, left > 0 && told.textContent !== "");
         if (left > 0) return;
         clearInterval(timer);

@@ -17,24 +17,20 @@ export function connectStay(main: HTMLElement, key: string, now: () => number): 
   const end = part.querySelector<HTMLFormElement>("#end");
   const problem = part.querySelector<HTMLElement>("[role=alert]")!;
   let asking = false; // whether the guest is asked whether to end the stay
-  const text = (name: string): string => part.dataset[name]!;
 
-  async function run(form: HTMLElement, act: () => Promise<string>): Promise<void> {
+  async function run(form: HTMLElement, act: () => Promise<void>): Promise<void> {
     const buttons = form.querySelectorAll("button");
     if (buttons[0]!.disabled) return;
     for (const button of buttons) button.disabled = true;
     problem.textContent = "";
     try {
-      problem.textContent = await act();
+      await act();
     } catch (error) {
       problem.textContent = explanation(error);
       void refresh();
     }
     for (const button of buttons) button.disabled = false;
   }
-
-  /** Loads the page from the service: a stored page does not have the change that the guest made here. */
-  const reload = (): void => location.replace(`${location.pathname}?fresh=1`);
 
   const show = (form: HTMLFormElement, shown: boolean): void => {
     form.hidden = !shown;
@@ -49,7 +45,7 @@ export function connectStay(main: HTMLElement, key: string, now: () => number): 
       const option = ends.appendChild(document.createElement("option"));
       option.value = endDateTime;
       const clock = `${endDateTime.slice(8, 10)}:${endDateTime.slice(10)}`;
-      option.textContent = text("option").replace("{time}", clock).replace("{price}", grouped(amount));
+      option.textContent = part.dataset.option!.replace("{time}", clock).replace("{price}", grouped(amount));
     }
     if (offer.options.some((o) => o.endDateTime === chosen)) ends.value = chosen;
     show(extend, offer.options.length > 0);
@@ -72,7 +68,6 @@ export function connectStay(main: HTMLElement, key: string, now: () => number): 
       // customer/purchase.ts adds the rest; the contact is that of the stay
       sessionStorage.setItem("purchase", JSON.stringify({ orderId, back: location.pathname }));
       location.assign("/book/pay");
-      return "";
     });
   });
 
@@ -95,8 +90,7 @@ export function connectStay(main: HTMLElement, key: string, now: () => number): 
   sure?.addEventListener("click", () => {
     void run(question!, async () => {
       await call<Schemas["EndedStay"]>("POST", `${key}/end`);
-      reload();
-      return "";
+      location.replace(`${location.pathname}?fresh=1`); // a stored page does not have this change
     });
   });
 
