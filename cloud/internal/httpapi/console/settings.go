@@ -290,20 +290,8 @@ func (s wireSettings) schedule() (schedule booking.Schedule, err error) {
 		}
 		schedule.Week[i] = day
 	}
-	for _, c := range s.Closures {
-		from, fromErr := booking.ParseDate(c.From)
-		to, toErr := booking.ParseDate(c.To)
-		if fromErr != nil || toErr != nil {
-			return schedule, wire.Malformed("closures")
-		}
-		if c.Reason == nil {
-			return schedule, wire.Missing("reason")
-		}
-		reason, err := wire.OptionalText("reason", c.Reason, booking.MaxReason)
-		if err != nil {
-			return schedule, err
-		}
-		schedule.Closures = append(schedule.Closures, booking.Closure{From: from, To: to, Reason: reason})
+	if schedule.Closures, err = s.closures(); err != nil {
+		return schedule, err
 	}
 	if schedule.OpenHolidays, err = dates("openHolidays", s.OpenHolidays); err != nil {
 		return schedule, err
@@ -313,6 +301,25 @@ func (s wireSettings) schedule() (schedule booking.Schedule, err error) {
 	}
 	schedule.ExtraHolidays, err = s.extraHolidays()
 	return schedule, err
+}
+
+func (s wireSettings) closures() (closures []booking.Closure, err error) {
+	for _, w := range s.Closures {
+		from, fromErr := booking.ParseDate(w.From)
+		to, toErr := booking.ParseDate(w.To)
+		if fromErr != nil || toErr != nil {
+			return nil, wire.Malformed("closures")
+		}
+		c := booking.Closure{From: from, To: to}
+		if w.Reason == nil {
+			return nil, wire.Missing("reason")
+		}
+		if c.Reason, err = wire.OptionalText("reason", w.Reason, booking.MaxReason); err != nil {
+			return nil, err
+		}
+		closures = append(closures, c)
+	}
+	return closures, nil
 }
 
 func (s wireSettings) extraHolidays() (map[booking.Date]string, error) {
