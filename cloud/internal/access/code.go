@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/yeolda/yeolda/cloud/internal/audit"
@@ -60,13 +61,25 @@ func (s *Service) GiveCode(ctx context.Context, client, doorlockKey, kind string
 	if err := s.codes.Take(s.Limits, codesByKey, fmt.Sprintf("%d %s", key.Reservation.ID, kind), time.Now()); err != nil {
 		return Code{}, err
 	}
-	var given postgres.PassCode
+	given, err := s.giveCode(ctx, client, id, key.Reservation, device)
+	if errors.Is(err, postgres.ErrNoCode) {
+		return Code{}, ErrNoCode
+	}
+	if err != nil {
+		return Code{}, fmt.Errorf("access: code for %s of reservation %d: %w", device, key.Reservation.ID, err)
+	}
+	digits, err := s.digits(given)
+	return Code{digits, kind, codeEnd(given.Step)}, err
+}
+
+// giveCode gives a code for a device, if the key still opens it with the reservation that was looked up.
+func (s *Service) giveCode(ctx context.Context, client string, key uuid.UUID, known booking.Reservation, device string) (given postgres.PassCode, err error) {
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
 		// The lock waits for a cancellation in progress and then sees it.
-		if _, err := postgres.LockReservation(ctx, tx, key.Reservation.ID); err != nil {
+		if _, err := postgres.LockReservation(ctx, tx, known.ID); err != nil {
 			return err
 		}
-		r, _, err := postgres.ReservationByKey(ctx, tx, id)
+		r, _, err := postgres.ReservationByKey(ctx, tx, key)
 		if errors.Is(err, postgres.ErrNoReservation) {
 			return ErrInvalidKey
 		}
@@ -76,7 +89,7 @@ func (s *Service) GiveCode(ctx context.Context, client, doorlockKey, kind string
 		if err := r.CanUnlock(s.now()); err != nil {
 			return err
 		}
-		if r.RoomNo != key.Reservation.RoomNo {
+		if r.RoomNo != known.RoomNo {
 			return ErrInvalidKey
 		}
 		if given, err = postgres.GiveCode(ctx, tx, r.Branch, device, r.ID, s.now()); err != nil {
@@ -86,14 +99,7 @@ func (s *Service) GiveCode(ctx context.Context, client, doorlockKey, kind string
 			Actor: fmt.Sprintf("customer:%d", r.ID), BranchID: &r.Branch, Action: OneTimeCode.action(), Target: device, Address: client,
 		})
 	})
-	if errors.Is(err, postgres.ErrNoCode) {
-		return Code{}, ErrNoCode
-	}
-	if err != nil {
-		return Code{}, fmt.Errorf("access: code for %s of reservation %d: %w", device, key.Reservation.ID, err)
-	}
-	digits, err := s.digits(given)
-	return Code{digits, kind, codeEnd(given.Step)}, err
+	return given, err
 }
 
 // digits computes a code that was given.
