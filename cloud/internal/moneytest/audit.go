@@ -111,22 +111,25 @@ func (a *auditor) violation(format string, args ...any) {
 	a.violations = append(a.violations, fmt.Errorf(format, args...))
 }
 
-// payment compares a reservation with the provider's payment for its order.
-func (a *auditor) payment(r row) {
-	var (
-		captured, holding, waiting, returned int
-		partial                              bool
-	)
+// provided is what the provider has of an order.
+type provided struct {
+	captures, accounts int  // payments that were captured, and accounts that wait for their deposit
+	held, returned     int  // won
+	partial            bool // a part of a payment was canceled
+}
+
+// payments sums up the provider's payments for the order of a reservation, and checks each of them.
+func (a *auditor) payments(r row) (sum provided) {
 	for _, p := range a.box.Payments(r.Order) {
 		if p.ApprovedAt != nil {
-			captured++
+			sum.captures++
 		}
-		partial = partial || p.Status == sandbox.StatusPartialCanceled
+		sum.partial = sum.partial || p.Status == sandbox.StatusPartialCanceled
 		switch p.Status {
 		case sandbox.StatusDone, sandbox.StatusPartialCanceled:
-			holding += p.BalanceAmount
+			sum.held += p.BalanceAmount
 		case sandbox.StatusWaitingForDeposit:
-			waiting++
+			sum.accounts++
 		}
 		if p.ApprovedAt != nil && p.TotalAmount != r.Amount {
 			a.violation("M4: order %s is %d won here and %d at the provider", r.Order, r.Amount, p.TotalAmount)
@@ -139,29 +142,35 @@ func (a *auditor) payment(r row) {
 			a.violation("M1: order %s was captured with a payment key that is not its own", r.Order)
 		}
 		for _, c := range p.Cancels {
-			returned += c.CancelAmount
+			sum.returned += c.CancelAmount
 		}
 	}
+	return sum
+}
+
+// payment compares a reservation with the provider's payment for its order.
+func (a *auditor) payment(r row) {
+	p := a.payments(r)
 	// After a failed bank transfer the provider still holds the money, and an administrator has to refund it.
 	bounced := a.box.Bounced(r.Order)
 	if bounced != r.Owed && r.Outside == 0 {
 		a.violation("C21: the bank failed to refund %d won of order %s, and failed refunds of %d won are listed", bounced, r.Order, r.Owed)
 	}
-	if r.Completed > max(0, returned-bounced)+r.Outside {
-		a.violation("M6: order %s: refunds of %d won are completed, and the provider refunded %d won, of which the bank returned %d", r.Order, r.Completed, returned, bounced)
+	if r.Completed > max(0, p.returned-bounced)+r.Outside {
+		a.violation("M6: order %s: refunds of %d won are completed, and the provider refunded %d won, of which the bank returned %d", r.Order, r.Completed, p.returned, bounced)
 	}
-	a.held += holding + bounced
-	if captured > 1 {
-		a.violation("M1: order %s was captured %d times", r.Order, captured)
+	a.held += p.held + bounced
+	if p.captures > 1 {
+		a.violation("M1: order %s was captured %d times", r.Order, p.captures)
 	}
 	failed := r.Refund != nil && *r.Refund == "FAILED"
 	switch {
-	case r.State == "DONE" && holding != r.Amount-r.Returned && (!partial || r.Returned > 0):
-		a.violation("M2: order %s is DONE and the provider holds %d of %d won", r.Order, holding, r.Amount)
-	case r.State != "DONE" && holding > r.Retained && !failed && r.Outside == 0:
-		a.violation("M2: order %s is %s, the provider holds %d won that no refund returns", r.Order, r.State, holding)
-	case (r.State == "WAITING_FOR_DEPOSIT") != (waiting > 0):
-		a.violation("M8: order %s is %s and %d accounts wait for money at the provider", r.Order, r.State, waiting)
+	case r.State == "DONE" && p.held != r.Amount-r.Returned && (!p.partial || r.Returned > 0):
+		a.violation("M2: order %s is DONE and the provider holds %d of %d won", r.Order, p.held, r.Amount)
+	case r.State != "DONE" && p.held > r.Retained && !failed && r.Outside == 0:
+		a.violation("M2: order %s is %s, the provider holds %d won that no refund returns", r.Order, r.State, p.held)
+	case (r.State == "WAITING_FOR_DEPOSIT") != (p.accounts > 0):
+		a.violation("M8: order %s is %s and %d accounts wait for money at the provider", r.Order, r.State, p.accounts)
 	}
 }
 
