@@ -223,7 +223,7 @@ func TestAnnouncedPressDuringACancellation(t *testing.T) {
 	}
 }
 
-// Between the announcement and the press another agent becomes the active one: it is asked, and the claim is worth nothing.
+// Between the announcement and the press another agent becomes the active one: it is asked, and the claim is invalid.
 func TestAnnouncedPressAfterATakeover(t *testing.T) {
 	t.Parallel()
 	h := build(t)

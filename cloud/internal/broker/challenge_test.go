@@ -50,7 +50,7 @@ func TestChallenge(t *testing.T) {
 	}
 }
 
-// TestChallengeIsNotReplayable checks that a recorded answer is worth nothing for another connection: each has its nonce.
+// TestChallengeIsNotReplayable checks that a recorded answer is invalid for another connection: each has a nonce of its own.
 func TestChallengeIsNotReplayable(t *testing.T) {
 	t.Parallel()
 	b := start(t)

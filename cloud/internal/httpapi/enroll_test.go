@@ -50,7 +50,7 @@ func TestEnrollAgent(t *testing.T) {
 	}
 }
 
-// TestOfferEndsWithTheRights: a token for an agent is worth nothing once the administrator or the token that has offered it is removed, or
+// TestOfferEndsWithTheRights: a token for an agent is invalid once the administrator or the token that has offered it is removed, or
 // has other rights. With it, a machine would replace the agent of the branch.
 func TestOfferEndsWithTheRights(t *testing.T) {
 	t.Parallel()
