@@ -4,6 +4,7 @@
 package agenttest
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"fmt"
@@ -129,21 +130,11 @@ func Connect(t testing.TB, cfg Config) *Agent {
 // Try is Connect, but returns the error.
 func Try(t testing.TB, cfg Config) (*Agent, error) {
 	t.Helper()
-	if cfg.ClientID == "" {
-		cfg.ClientID = protocol.AgentID(cfg.Branch)
-	}
-	if cfg.Username == "" {
-		cfg.Username = cfg.ClientID
-	}
-	if cfg.BootID == "" {
-		cfg.BootID = "boot"
-	}
-	if cfg.Connection == 0 {
-		cfg.Connection = 1
-	}
-	if cfg.Secret == "" {
-		cfg.Secret = cfg.ClientID + "-demo"
-	}
+	cfg.ClientID = cmp.Or(cfg.ClientID, protocol.AgentID(cfg.Branch))
+	cfg.Username = cmp.Or(cfg.Username, cfg.ClientID)
+	cfg.BootID = cmp.Or(cfg.BootID, "boot")
+	cfg.Connection = cmp.Or(cfg.Connection, 1)
+	cfg.Secret = cmp.Or(cfg.Secret, cfg.ClientID+"-demo")
 	conn, err := cfg.Dial()
 	if err != nil {
 		return nil, err
@@ -171,22 +162,9 @@ func Try(t testing.TB, cfg Config) (*Agent, error) {
 			leave()
 		},
 	})
-	connect := &paho.Connect{
-		ClientID: cfg.ClientID, Username: cfg.Username, UsernameFlag: true, Password: []byte(cfg.Secret), PasswordFlag: true,
-		KeepAlive: uint16(protocol.KeepAlive / time.Second), CleanStart: true,
-		WillMessage: &paho.WillMessage{Topic: protocol.Topic(cfg.Branch, protocol.KindStatus), QoS: 1, Retain: true,
-			Payload: encode(t, protocol.Status{State: protocol.Offline, BootID: a.cfg.BootID, Connection: a.cfg.Connection})},
-	}
-	if cfg.Key != nil {
-		connect.Password, connect.PasswordFlag = nil, false
-		connect.Properties = &paho.ConnectProperties{AuthMethod: protocol.AuthMethod}
-	}
-	if cfg.Connect != nil {
-		cfg.Connect(connect)
-	}
 	connectCtx, stop := context.WithTimeout(ctx, 5*time.Second)
 	defer stop()
-	ack, err := a.client.Connect(connectCtx, connect)
+	ack, err := a.client.Connect(connectCtx, connectPacket(t, cfg))
 	if err != nil {
 		cancel()
 		_ = conn.Close()
@@ -209,6 +187,23 @@ func Try(t testing.TB, cfg Config) (*Agent, error) {
 	}
 	a.work.Go(func() { a.beat(ctx) })
 	return a, nil
+}
+
+func connectPacket(t testing.TB, cfg Config) *paho.Connect {
+	connect := &paho.Connect{
+		ClientID: cfg.ClientID, Username: cfg.Username, UsernameFlag: true, Password: []byte(cfg.Secret), PasswordFlag: true,
+		KeepAlive: uint16(protocol.KeepAlive / time.Second), CleanStart: true,
+		WillMessage: &paho.WillMessage{Topic: protocol.Topic(cfg.Branch, protocol.KindStatus), QoS: 1, Retain: true,
+			Payload: encode(t, protocol.Status{State: protocol.Offline, BootID: cfg.BootID, Connection: cfg.Connection})},
+	}
+	if cfg.Key != nil {
+		connect.Password, connect.PasswordFlag = nil, false
+		connect.Properties = &paho.ConnectProperties{AuthMethod: protocol.AuthMethod}
+	}
+	if cfg.Connect != nil {
+		cfg.Connect(connect)
+	}
+	return connect
 }
 
 // signer answers the broker's challenge.
