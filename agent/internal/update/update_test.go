@@ -459,8 +459,8 @@ func TestFetchLeavesSpace(t *testing.T) {
 	}
 }
 
-// TestRootTrustsNobody plays an agent that was taken over: root installs nothing that the release key has not signed.
-func TestRootTrustsNobody(t *testing.T) {
+// TestRootInstallsOnlySignedPackages plays an agent that was taken over: root installs nothing that the release key has not signed.
+func TestRootInstallsOnlySignedPackages(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, deb, 0o600); err != nil {

@@ -287,8 +287,8 @@ func TestWhoMayOpen(t *testing.T) {
 	}
 }
 
-// TestNothingIsRevealedToNobody checks that Opened returns the result without disclosing a PIN.
-func TestNothingIsRevealedToNobody(t *testing.T) {
+// TestOpenedDisclosesNoPIN checks that Opened returns the result without disclosing a PIN.
+func TestOpenedDisclosesNoPIN(t *testing.T) {
 	t.Parallel()
 	h := build(t)
 	actor := access.Actor{Name: "discord:1"}

@@ -341,9 +341,9 @@ func TestSilenceIsOffline(t *testing.T) {
 	}
 }
 
-// TestLostEntryDeafensNobody deletes an agent from mochi's list of clients, which mochi does when an earlier connection ends
+// TestLostEntryKeepsTheSubscriptions deletes an agent from mochi's list of clients, which mochi does when an earlier connection ends
 // at the wrong moment. The agent must still receive messages.
-func TestLostEntryDeafensNobody(t *testing.T) {
+func TestLostEntryKeepsTheSubscriptions(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	a := b.agent(t, "gangnam")

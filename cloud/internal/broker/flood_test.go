@@ -232,7 +232,7 @@ func TestNothingWaitsForAnAbsentAgent(t *testing.T) {
 	}
 }
 
-func TestStuckSubscriberDelaysNobody(t *testing.T) {
+func TestStuckSubscriberDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	b := start(t)
 	stuck := dial(t, b.addr)

@@ -87,7 +87,7 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
-func TestSocketDirectoryOfSomebodyElse(t *testing.T) {
+func TestSocketDirectoryOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	dataDir := filepath.Join(publicDir(t), strings.Repeat("long", 30))
 	start(t, dataDir).Stop()

@@ -188,7 +188,7 @@ func TestFilesHaveAssetNames(t *testing.T) {
 	}
 }
 
-func TestAssetsAreKeptForEver(t *testing.T) {
+func TestAssetsAreCachedPermanently(t *testing.T) {
 	t.Parallel()
 	site, _ := newSite(t, "15:30")
 	page := send(site, "GET", "/", "").Body.String()
