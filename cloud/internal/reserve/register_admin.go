@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -56,13 +57,16 @@ func (s *Service) RegisterWithoutPayment(ctx context.Context, token Token, reg R
 		return c.audited(reg.By, "reservation.register", map[string]any{"reason": reg.Note})
 	})
 	if errors.Is(err, ErrHoldExpired) {
-		return s.registered(ctx, token, reg)
+		return s.repeated(ctx, token, reg.Shown, reg.By, reg.Contact, func(r booking.Reservation) (bool, error) {
+			return r.State == booking.Done && r.Method == booking.ByAdmin && r.Note == reg.Note, nil
+		})
 	}
 	return id, err
 }
 
-// registered returns the reservation that an earlier request with the same contents has registered, or ErrHoldExpired.
-func (s *Service) registered(ctx context.Context, token Token, reg Registration) (booking.ReservationID, error) {
+// repeated returns the reservation that an earlier request with the same contents has made of the hold: its answer was lost. same compares
+// what is not compared here. Otherwise repeated returns ErrHoldExpired.
+func (s *Service) repeated(ctx context.Context, token Token, shown *HoldRequest, by account.Principal, contact booking.Contact, same func(booking.Reservation) (bool, error)) (booking.ReservationID, error) {
 	r, err := postgres.ReservationByToken(ctx, s.DB.Pool, token.hash())
 	if errors.Is(err, booking.ErrNoReservation) {
 		return 0, ErrHoldExpired
@@ -74,9 +78,11 @@ func (s *Service) registered(ctx context.Context, token Token, reg Registration)
 	if err != nil {
 		return 0, err
 	}
-	registered := r.State == booking.Done && r.Method == booking.ByAdmin && reg.By.Reaches(branch.Code) && (reg.Shown == nil || reg.Shown.describes(r, branch))
-	if !registered || r.Name != reg.Name || r.Mobile != reg.Mobile || r.Email != reg.Email || r.Note != reg.Note {
+	if !by.Reaches(branch.Code) || shown != nil && !shown.describes(r, branch) || r.Name != contact.Name || r.Mobile != contact.Mobile || r.Email != contact.Email {
 		return 0, ErrHoldExpired
+	}
+	if is, err := same(r); err != nil || !is {
+		return 0, cmp.Or(err, ErrHoldExpired)
 	}
 	return r.ID, nil
 }
@@ -145,7 +151,8 @@ type AccountRequest struct {
 	By        account.Principal
 }
 
-// IssueAccount issues a virtual account whose deposit confirms the reservation. The slot is held until the deposit is due.
+// IssueAccount issues a virtual account whose deposit confirms the reservation. The slot is held until the deposit is due. A repetition with
+// the same contact, amount and bank returns the same reservation, until the deposit has arrived.
 //
 // Errors: ErrHoldExpired (also if req.Shown is another hold), account.ErrBranchForbidden, ErrUnknownBank, *PaymentRefused (the hold is kept),
 // ErrPaymentPending.
@@ -166,6 +173,15 @@ func (s *Service) IssueAccount(ctx context.Context, token Token, req AccountRequ
 		q, err = ask(c.ctx, c.tx, c.r().ID)
 		return err
 	})
+	if errors.Is(err, ErrHoldExpired) {
+		return s.repeated(ctx, token, req.Shown, req.By, req.Contact, func(r booking.Reservation) (bool, error) {
+			if r.State != booking.WaitingForDeposit || r.Amount != req.Amount {
+				return false, nil
+			}
+			p, err := postgres.PaymentOf(ctx, s.DB.Pool, r.ID)
+			return p.Account.Bank == req.Bank, err
+		})
+	}
 	if err != nil {
 		return 0, err
 	}

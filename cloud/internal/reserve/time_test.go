@@ -252,6 +252,41 @@ func TestRegistrationWhoseCommitIsUnclearIsRepeated(t *testing.T) {
 	}
 }
 
+// TestAccountWhoseAnswerIsLostIsRequestedAgain: an administrator does not receive the answer that a virtual account was issued, and sends the
+// same request again. No second account is issued, and the answer is the first one. Any other contents are rejected.
+func TestAccountWhoseAnswerIsLostIsRequestedAgain(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	replica, w := s.Replica(t), s.wish(sandbox.MethodVirtualAccount)
+	token, _, err := replica.Hold(s.ctx, reserve.HoldRequest{Branch: "gangnam", Room: w.Room, Times: local(w.Start, w.Start.Add(time.Hour)), Admin: hq})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := reserve.AccountRequest{Contact: booking.Contact{Name: "홍길동", Mobile: w.Mobile, Language: "ko"}, Amount: 20000, OrderName: "강남점", Bank: "20", By: hq}
+	id, err := replica.IssueAccount(s.ctx, token, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := replica.IssueAccount(s.ctx, token, request); err != nil || again != id {
+		t.Errorf("requested again: reservation %d, %v; want %d", again, err, id)
+	}
+	for name, change := range map[string]func(r *reserve.AccountRequest){
+		"another amount":  func(r *reserve.AccountRequest) { r.Amount++ },
+		"another bank":    func(r *reserve.AccountRequest) { r.Bank = "88" },
+		"another contact": func(r *reserve.AccountRequest) { r.Name = "김철수" },
+	} {
+		other := request
+		change(&other)
+		if _, err := replica.IssueAccount(s.ctx, token, other); !errors.Is(err, reserve.ErrHoldExpired) {
+			t.Errorf("%s: got %v, want ErrHoldExpired", name, err)
+		}
+	}
+	if n := s.count(t, `select count(*) from payment where reservation_id = $1 and attempt = 1`, id); n != 1 {
+		t.Errorf("%d attempts, want 1", n)
+	}
+	s.awaitMessages(t, w.Mobile, "virtual-account-issued")
+}
+
 // distant returns the booking verbs of a replica that reaches the database through a proxy.
 func (s *shop) distant(t *testing.T) (*reserve.Service, *faultproxy.Proxy) {
 	t.Helper()
