@@ -1,6 +1,7 @@
 package partner_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -63,5 +64,36 @@ func TestPartnerAfterAnErasure(t *testing.T) {
 				t.Errorf("%d reservations and %d bookings have the number, want %d; %d of the reservations count as erased", reservations, bookings, c.contact, forGood)
 			}
 		})
+	}
+}
+
+// TestErasureOfANumberThatStaffCorrected: the partner has reported the number of a stranger, and staff have entered the guest's. The stranger is
+// erased, and stays so when the partner repeats the number. The guest keeps the key.
+func TestErasureOfANumberThatStaffCorrected(t *testing.T) {
+	t.Parallel()
+	const stranger, guest = "010-7100-0001", "01071000002"
+	s := open(t)
+	at := s.start(3)
+	report := func(seq int) map[string]any {
+		_, answer := s.event(t, map[string]any{
+			"type": "booking.updated", "externalId": "A", "listingId": "gangnam-1", "seq": seq,
+			"start": at, "end": at.Add(time.Hour), "customer": map[string]string{"name": "박손님", "phone": stranger},
+		})
+		return answer
+	}
+	id := report(1)["reservationId"]
+	admin := s.admin(t)
+	reply, err := admin.Do(s.ctx, "PATCH", fmt.Sprintf("/v2/admin/reservations/%v/contact", id), map[string]string{"mobileNum": guest, "reason": "잘못 적음"})
+	must(t, reply, err)
+	reply, err = admin.Post(s.ctx, "/v2/admin/personal-data/erase", map[string]string{"contact": stranger})
+	must(t, reply, err)
+	for _, when := range []string{"after the erasure", "after another event"} {
+		var stored string
+		var known int
+		err := s.DB.Pool.QueryRow(s.ctx, `select mobile, (select count(*) from partner_booking where mobile is not null) from reservation where id = $1`, id).Scan(&stored, &known)
+		if err != nil || stored != guest || known != 0 {
+			t.Errorf("%s: the guest has the number %s, and %d numbers are stored beside bookings; want %s and none (%v)", when, stored, known, guest, err)
+		}
+		report(2)
 	}
 }

@@ -68,6 +68,7 @@ func Contacts(ctx context.Context, q Querier) ([]string, error) {
 		select contact from (
 			select mobile_key as contact from reservation union select email_key from reservation union select mobile_key from compensation
 			union select mobile_key from guest_note union select mobile_key from guest_block
+			union select `+phoneKey("mobile")+` from partner_booking
 			union select login_id from login_code union select data ->> 'loginId' from session
 			union select `+phoneKey("to_mobile")+` from message union select lower(trim(to_email)) from message
 			union select `+phoneKey("mobile")+` from franchise_inquiry union select lower(trim(email)) from franchise_inquiry) c

@@ -55,7 +55,7 @@ var PersonalTables = []PersonalTable{
 		{Name: "to_email", Erased: `case when lower(trim(to_email)) = $1 then '' else to_email end`},
 		{Name: "variables", Erased: "$2", Sealed: true},
 	}},
-	{Name: "partner_booking", Reservation: "x.reservation_id", Columns: []PersonalColumn{{Name: "mobile", Erased: "null"}}},
+	{Name: "partner_booking", Reservation: "x.reservation_id", Contact: reportedFormer, Columns: []PersonalColumn{{Name: "mobile", Erased: "null"}}},
 	{Name: "access_key", Reservation: "x.reservation_id", Columns: []PersonalColumn{{Name: "label", Erased: "null"}}},
 	{Name: "franchise_inquiry", Contact: written("mobile", "email"), Delete: true, Columns: []PersonalColumn{
 		{Name: "name"}, {Name: "mobile"}, {Name: "email"}, {Name: "region"}, {Name: "message"},
@@ -83,6 +83,9 @@ func toFormer(messages string) string {
 	return `(` + messages + `.reservation_id is not null and ` + written(messages+".to_mobile", messages+".to_email") + `
 		and not exists (select from reservation r where r.id = ` + messages + `.reservation_id and ` + ofPerson + `))`
 }
+
+// reportedFormer is the predicate of partner bookings with the number $1, which staff have corrected in the reservation.
+var reportedFormer = phoneKey("mobile") + ` = $1 and not exists (select from reservation r where r.id = partner_booking.reservation_id and ` + ofPerson + `)`
 
 // mentioned is the predicate of notes whose text contains the contact $1, a phone number in any notation: with its leading zero, or
 // with the country code instead. ("+82 (0)10" has both.)
@@ -234,9 +237,12 @@ func Erase(ctx context.Context, q Querier, contact string, empty []byte, now tim
 			continue
 		}
 		set, filled := t.emptied()
-		statement, args := `update `+t.Name+` set `+set+` where `+t.Contact+` and `+t.finished()+` and `+filled, []any{contact, empty}
+		statement, args := `update `+t.Name+` set `+set+` where `+t.Contact+` and `+t.finished()+` and `+filled, []any{contact}
 		if t.Delete {
-			statement, args = `delete from `+t.Name+` where `+t.Contact, []any{contact}
+			statement = `delete from ` + t.Name + ` where ` + t.Contact
+		}
+		if strings.Contains(statement, "$2") {
+			args = append(args, empty)
 		}
 		if _, err := q.Exec(ctx, statement, args...); err != nil {
 			return 0, 0, fmt.Errorf("erase %s by contact: %w", t.Name, err)

@@ -417,10 +417,14 @@ func (c *partnerChange) correctPhone() error {
 	if phone == "" || phone == before || c.known.Reservation == 0 {
 		return nil
 	}
-	c.known.Mobile = phone
 	r, err := postgres.LockReservation(c.ctx, c.tx, c.known.Reservation)
-	if err != nil || booking.NormalizePhone(r.Mobile) == booking.NormalizePhone(phone) || before == "" && r.Mobile != "" {
-		return err
+	same := booking.NormalizePhone(r.Mobile) == booking.NormalizePhone(phone)
+	if err != nil || !same && before == "" && r.Mobile != "" {
+		return err // staff have entered the number, and that of the partner may have been erased
+	}
+	c.known.Mobile = phone
+	if same {
+		return nil
 	}
 	if ok, err := correctable(c.ctx, c.tx, r, c.now); err != nil || !ok {
 		return err
