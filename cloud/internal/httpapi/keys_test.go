@@ -89,7 +89,7 @@ func TestCompanions(t *testing.T) {
 	says(t, "extend", c.Nobody.Post("/v2/keys/"+first.Key+"/extension", map[string]string{"endDateTime": wire(s.Clock.Now().Add(2 * time.Hour))}), ownerOnly)
 	says(t, "end", c.Nobody.Post("/v2/keys/"+first.Key+"/end", nil), ownerOnly)
 
-	for _, label := range []string{"", "   ", strings.Repeat("가", 31), "a\x00b", "a\nb", "\u202eab"} {
+	for _, label := range []string{"", "   ", strings.Repeat("가", 31), "a\x00b", "a\nb", "\u200eab"} {
 		c.Nobody.Post(path, map[string]string{"label": label}).Fails(t, http.StatusBadRequest, "IllegalArguemntError", "")
 	}
 	for range 7 {

@@ -150,7 +150,7 @@ func TestTokenLife(t *testing.T) {
 	for body, message := range map[string]string{
 		`{"name":"a","scopes":[]}`:                                               "권한(scopes)은 read, book, money, doors, climate 중 하나 이상이어야 합니다.",
 		`{"name":"a","scopes":["all"]}`:                                          "권한(scopes)은 read, book, money, doors, climate 중 하나 이상이어야 합니다.",
-		`{"name":"a\u202eb","scopes":["read"]}`:                                  "이름(name) 값의 형식이 올바르지 않습니다.",
+		`{"name":"a\u200eb","scopes":["read"]}`:                                  "이름(name) 값의 형식이 올바르지 않습니다.",
 		`{"name":"","scopes":["read"]}`:                                          "이름(name) 값은 필수입니다.",
 		`{"name":"` + strings.Repeat("a", 51) + `","scopes":["read"]}`:           "이름(name) 값은 최대 50자까지 입력할 수 있습니다.",
 		`{"name":"a","scopes":["read"],"expiresAt":"2020-01-01T00:00:00Z"}`:      "만료 시각(expiresAt)은 현재보다 뒤여야 합니다.",
