@@ -305,16 +305,16 @@ func TestViolations(t *testing.T) {
 	}
 }
 
-// TestPoolLeavesADemotedServer opens connections to a server that takes no writes, as after a failover whose new address a name server
-// does not have yet. Once the address leads to a server that does, the pool must not keep the others for the rest of their lives.
-func TestPoolLeavesADemotedServer(t *testing.T) {
-	t.Parallel()
+// onDemotedServer opens a database on a server that takes no writes. With promote, its address leads to one that does, and open connections
+// stay where they are.
+func onDemotedServer(t *testing.T) (db *postgres.DB, promote func()) {
+	t.Helper()
 	url := pgtest.URL(t)
 	admin, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer admin.Close(t.Context())
+	t.Cleanup(func() { _ = admin.Close(context.Background()) })
 	readOnly := func(value string) {
 		t.Helper()
 		if _, err := admin.Exec(t.Context(), fmt.Sprintf(`alter database %s set default_transaction_read_only = %s`, admin.Config().Database, value)); err != nil {
@@ -322,16 +322,25 @@ func TestPoolLeavesADemotedServer(t *testing.T) {
 		}
 	}
 	readOnly("on")
-	db, err := postgres.Open(t.Context(), url, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	db, err = postgres.Open(t.Context(), url, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(db.Close)
+	return db, func() { readOnly("off") }
+}
+
+// TestPoolLeavesADemotedServer opens connections to a server that takes no writes, as after a failover whose new address a name server
+// does not have yet. Once the address leads to a server that does, the pool must not keep the others for the rest of their lives.
+func TestPoolLeavesADemotedServer(t *testing.T) {
+	t.Parallel()
+	db, promote := onDemotedServer(t)
 	write := func() error { return postgres.NoteSuccess(t.Context(), db.Pool, postgres.WorkWrite, time.Now()) }
 	if err := write(); !postgres.IsUnavailable(err) {
 		t.Fatalf("a write to a server that takes none: got %v, want an error that means unavailable", err)
 	}
-	readOnly("off")
+	promote()
+	var err error
 	for range db.Pool.Config().MaxConns {
 		if err = write(); err == nil {
 			return
@@ -344,24 +353,7 @@ func TestPoolLeavesADemotedServer(t *testing.T) {
 // switch-over that leaves the old primary running. No write meets them, and no notification of the new primary arrives there.
 func TestReadersLeaveADemotedServer(t *testing.T) {
 	t.Parallel()
-	url := pgtest.URL(t)
-	admin, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Close(t.Context())
-	readOnly := func(value string) {
-		t.Helper()
-		if _, err := admin.Exec(t.Context(), fmt.Sprintf(`alter database %s set default_transaction_read_only = %s`, admin.Config().Database, value)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	readOnly("on")
-	db, err := postgres.Open(t.Context(), url, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db, promote := onDemotedServer(t)
 	sessions := func() (demoted int) { // of three connections that are in use at once
 		t.Helper()
 		for range 3 {
@@ -388,7 +380,7 @@ func TestReadersLeaveADemotedServer(t *testing.T) {
 		ended <- postgres.ListenDoors(t.Context(), db, func() { close(listening) }, func(uuid.UUID) {})
 	}()
 	<-listening
-	readOnly("off") // the address leads to the new primary
+	promote()
 	select {
 	case err := <-ended:
 		t.Log(err)
