@@ -77,10 +77,7 @@ func showKey(t *testing.T, s *servicetest.Stack, key string) (answer keyAnswer) 
 func TestPINReachesTheAgent(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
-	a := keypadAgent(t, s)
-	key := keyFor(t, s, 3)
-	touchPasses(t, s)
-	until(t, "the list has the pass", func() bool { return showKey(t, s, key).ready() })
+	a, key := listedKey(t, s)
 	pin := showKey(t, s, key).PIN
 	now := s.Clock.Now()
 	for _, c := range []struct {
@@ -122,14 +119,20 @@ func touchPasses(t *testing.T, s *servicetest.Stack) {
 	}
 }
 
+// listedKey returns an agent with keypads and a key of room 3 whose pass is in its list.
+func listedKey(t *testing.T, s *servicetest.Stack) (a *agenttest.Agent, key string) {
+	t.Helper()
+	a, key = keypadAgent(t, s), keyFor(t, s, 3)
+	touchPasses(t, s)
+	until(t, "the list has the pass", func() bool { return showKey(t, s, key).ready() })
+	return a, key
+}
+
 // TestPINIsDisclosedWhenTheGuestCannotCancel reads a key on both sides of the disclosure.
 func TestPINIsDisclosedWhenTheGuestCannotCancel(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
-	keypadAgent(t, s)
-	key := keyFor(t, s, 3)
-	touchPasses(t, s)
-	until(t, "the list has the pass", func() bool { return showKey(t, s, key).ready() })
+	_, key := listedKey(t, s)
 	start := showKey(t, s, key).PIN.From.Add(2 * time.Minute)
 	for _, c := range []struct {
 		at    time.Time
@@ -360,10 +363,7 @@ func TestQuarantineIsReleasedByHeadquarters(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
 	cast := newCast(t, s)
-	a := keypadAgent(t, s)
-	key := keyFor(t, s, 3)
-	touchPasses(t, s)
-	until(t, "the list has the pass", func() bool { return showKey(t, s, key).ready() })
+	a, _ := listedKey(t, s)
 	a.Fail(agenttest.Faults{IgnoreLists: true})
 	var id int64
 	err := s.DB.Pool.QueryRow(t.Context(), `select reservation_id from pass where ended_at is null and room_id = (select id from room where no = 3 and branch_id = pass.branch_id) and $1`, true).Scan(&id)
@@ -421,10 +421,7 @@ func TestQuarantineEndsWithANewerList(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
 	cast := newCast(t, s)
-	a := keypadAgent(t, s)
-	key := keyFor(t, s, 3)
-	touchPasses(t, s)
-	until(t, "the list has the pass", func() bool { return showKey(t, s, key).ready() })
+	a, _ := listedKey(t, s)
 	var id int64
 	if err := s.DB.Pool.QueryRow(t.Context(), `select reservation_id from pass where id::text = $1`, a.List().Passes[0].Pass).Scan(&id); err != nil {
 		t.Fatal(err)

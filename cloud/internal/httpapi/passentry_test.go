@@ -22,10 +22,7 @@ func TestEntriesAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
 	cast := newCast(t, s)
-	a := keypadAgent(t, s)
-	key := keyFor(t, s, 3)
-	touchPasses(t, s)
-	until(t, "the list has the pass", func() bool { return showKey(t, s, key).ready() })
+	a, _ := listedKey(t, s)
 	at := s.Clock.Now().Add(-20 * time.Minute)
 	pass := a.List().Passes[0].Pass
 	entries := []protocol.PassEntry{
@@ -77,24 +74,27 @@ func TestEntriesAreStoredOnce(t *testing.T) {
 	}
 }
 
+// acknowledged sends an entry and waits until the service has acknowledged it.
+func acknowledged(t *testing.T, a *agenttest.Agent, entry protocol.PassEntry) {
+	t.Helper()
+	e := a.Enter(entry)
+	if err := a.Publish(e); err != nil {
+		t.Fatal(err)
+	}
+	a.Until(t, "the acknowledgement", func() bool { got := a.Acked(); return len(got) > 0 && got[len(got)-1].Entry == e.Entry })
+}
+
 // TestEntryAfterRefund delivers an entry by the pass of a guest whose stay was refunded while the branch was offline: it is a
 // discrepancy with an alert, and moves no money.
 func TestEntryAfterRefund(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)
 	cast := newCast(t, s)
-	a := keypadAgent(t, s)
-	key := keyFor(t, s, 3)
-	touchPasses(t, s)
-	until(t, "the list has the pass", func() bool { return showKey(t, s, key).ready() })
+	a, _ := listedKey(t, s)
 	pass := a.List().Passes[0].Pass
 	enter := func(at time.Time, outcome protocol.EntryOutcome) {
 		t.Helper()
-		e := a.Enter(protocol.PassEntry{Pass: pass, Device: "room_3", At: at, Outcome: outcome, Reason: "", Source: protocol.SourcePIN})
-		if err := a.Publish(e); err != nil {
-			t.Fatal(err)
-		}
-		a.Until(t, "the acknowledgement", func() bool { got := a.Acked(); return len(got) > 0 && got[len(got)-1].Entry == e.Entry })
+		acknowledged(t, a, protocol.PassEntry{Pass: pass, Device: "room_3", At: at, Outcome: outcome, Source: protocol.SourcePIN})
 	}
 	differences := func() int {
 		return count(t, s, `select count(*) from reconciliation_difference where kind = 'entered-after-refund' and resolved_at is null and $1`)
@@ -140,11 +140,7 @@ func TestEntryAfterTheEndOfARegisteredStay(t *testing.T) {
 	id := reservationAt(t, s, 3, cast.start)
 	pass := only(t, s, `select id::text from pass where reservation_id = $1 and ended_at is null`, id)
 	cast.Manager.Delete("/admin/reservation/"+id+"?bookingStatus=paid", map[string]string{"reason": "테스트"}).OK(t)
-	e := a.Enter(protocol.PassEntry{Pass: pass, Device: "room_3", At: s.Clock.Now().Add(time.Second), Outcome: protocol.EntryOpened, Source: protocol.SourcePIN})
-	if err := a.Publish(e); err != nil {
-		t.Fatal(err)
-	}
-	a.Until(t, "the acknowledgement", func() bool { got := a.Acked(); return len(got) > 0 && got[len(got)-1].Entry == e.Entry })
+	acknowledged(t, a, protocol.PassEntry{Pass: pass, Device: "room_3", At: s.Clock.Now().Add(time.Second), Outcome: protocol.EntryOpened, Source: protocol.SourcePIN})
 	var queue struct {
 		Items []struct{ Kind, Branch, ReservationID string }
 	}
@@ -177,11 +173,7 @@ func TestEntryAfterRefundOfAnExtension(t *testing.T) {
 	extension := only(t, s, `select id::text from reservation where extends = $1 and state = 'DONE'`, id)
 	entered := func(at time.Time) (discrepancies int) {
 		t.Helper()
-		e := a.Enter(protocol.PassEntry{Pass: pass, Device: "room_1", At: at, Outcome: protocol.EntryOpened, Source: protocol.SourcePIN})
-		if err := a.Publish(e); err != nil {
-			t.Fatal(err)
-		}
-		a.Until(t, "the acknowledgement", func() bool { got := a.Acked(); return len(got) > 0 && got[len(got)-1].Entry == e.Entry })
+		acknowledged(t, a, protocol.PassEntry{Pass: pass, Device: "room_1", At: at, Outcome: protocol.EntryOpened, Source: protocol.SourcePIN})
 		return count(t, s, `select count(*) from reconciliation_difference where kind = 'entered-after-refund' and $1`)
 	}
 	if n := entered(end.Add(20 * time.Minute)); n != 0 {

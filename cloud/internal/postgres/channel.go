@@ -297,7 +297,7 @@ type Block struct {
 	ExternalID string // of the listing
 	booking.Interval
 	Attempt int  // including the current one
-	Unclear bool // the attempt before failed or has not ended, so the partner may still carry it out
+	Unclear bool // the previous attempt failed or has not ended, so the partner may still carry it out
 }
 
 // blocking returns the predicate of reservations r whose time a listing l must not sell, quarantines and withheld time included. Bookings of the
