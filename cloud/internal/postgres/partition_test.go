@@ -376,7 +376,7 @@ func TestServiceKeepsPartitionsOfTheOwner(t *testing.T) {
 	}
 	t.Cleanup(service.Close)
 	now := time.Now()
-	for _, at := range []time.Time{now.Add(-400 * day), now} {
+	for _, at := range []time.Time{now.Add(-200 * day), now} {
 		keep(t, &postgres.DB{Pool: service}, at)
 	}
 	exec(t, service, `insert into branch (code) values ('gangnam')`)
