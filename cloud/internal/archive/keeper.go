@@ -74,7 +74,7 @@ func (k *Keeper) query(ctx context.Context, sql string) (text string, err error)
 		return "", err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	err = conn.QueryRow(ctx, `select (`+sql+`)::text where $1`, true).Scan(&text)
+	err = conn.QueryRow(ctx, `select (`+sql+`)::text`).Scan(&text)
 	return text, err
 }
 

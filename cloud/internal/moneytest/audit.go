@@ -25,11 +25,10 @@ func Settled(ctx context.Context, db *pgxpool.Pool) error {
 		     + (select count(*) from reservation where state = 'WAITING_FOR_DEPOSIT' and expires_at < now() - interval '1 second')
 		     + (select count(*) from refund where state in ('REQUESTED', 'PENDING'))
 		     + (select count(*) from webhook_event where applied_at is null)
-		     + (select count(*) from message where state in ('QUEUED', 'SENDING'))
-		where $1`
+		     + (select count(*) from message where state in ('QUEUED', 'SENDING'))`
 	for {
 		var n int
-		err := db.QueryRow(ctx, open, true).Scan(&n)
+		err := db.QueryRow(ctx, open).Scan(&n)
 		if err == nil && n == 0 {
 			return nil
 		}
@@ -76,7 +75,7 @@ func Audit(ctx context.Context, db *pgxpool.Pool, box *sandbox.Sandbox, orphans 
 		       coalesce((select sum(amount) from refund where reservation_id = r.id and state = 'FAILED' and taken), 0)
 		from reservation r left join payment p on p.reservation_id = r.id
 		left join access_key k on k.reservation_id = r.id and k.kind = 'owner' and k.revoked_at is null and r.state = 'DONE' and not r.keys_blocked
-		where r.order_id is not null and $1 order by r.id`, true)
+		where r.order_id is not null order by r.id`)
 	if err != nil {
 		return err
 	}
@@ -211,7 +210,7 @@ func (a *auditor) slots(ctx context.Context, db *pgxpool.Pool) {
 		select count(*) from reservation a join reservation b on a.id < b.id and a.room_id = b.room_id
 		   and (a.occupied && b.occupied or tstzrange(a.start_at, a.end_at) && tstzrange(b.start_at, b.end_at))
 		where a.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')
-		  and b.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING') and $1`, true).Scan(&twice)
+		  and b.state in ('CONFIRMING', 'WAITING_FOR_DEPOSIT', 'DONE', 'CANCELING')`).Scan(&twice)
 	if err != nil || twice > 0 {
 		a.violation("M8: %d times are sold twice (%v)", twice, err)
 	}
@@ -223,7 +222,7 @@ func (a *auditor) books(ctx context.Context, db *pgxpool.Pool, list []row) {
 	rows, err := db.Query(ctx, `
 		select order_id, (at at time zone 'Asia/Seoul')::date::text, won from money_entry e
 		where kind in ('paid', 'refunded') and not exists (
-			select from money_entry reversed where reversed.source = replace(e.source, 'paid:', 'reversed:') and reversed.kind = 'reversed' and e.kind = 'paid') and $1`, true)
+			select from money_entry reversed where reversed.source = replace(e.source, 'paid:', 'reversed:') and reversed.kind = 'reversed' and e.kind = 'paid')`)
 	if err != nil {
 		a.violation("M11: %w", err)
 		return
@@ -264,7 +263,7 @@ func (a *auditor) export(ctx context.Context, db *pgxpool.Pool) {
 	rows, err := db.Query(ctx, `
 		select b.id, coalesce(sum(e.won) filter (where e.kind = 'paid'), 0)::int, coalesce(-sum(e.won) filter (where e.kind <> 'paid'), 0)::int
 		from branch b left join reservation r on r.branch_id = b.id and r.state in ('DONE', 'WAITING_FOR_DEPOSIT', 'CANCELING', 'CANCELED')
-		left join money_entry e on e.reservation_id = r.id where $1 group by b.id`, true)
+		left join money_entry e on e.reservation_id = r.id group by b.id`)
 	if err != nil {
 		a.violation("M11: %w", err)
 		return
@@ -296,9 +295,9 @@ func day(t time.Time) string { return t.In(seoul).Format(time.DateOnly) }
 // ledger checks that the database's ledger contains each charge once, and no refund without a request.
 func (a *auditor) ledger(ctx context.Context, db *pgxpool.Pool) {
 	rows, err := db.Query(ctx, `
-		select order_id || ': ' || string_agg(kind, ' ' order by id) from ledger where $1 group by order_id
+		select order_id || ': ' || string_agg(kind, ' ' order by id) from ledger group by order_id
 		having count(*) filter (where kind = 'confirm.done') > 1
-		    or count(*) filter (where kind = 'cancel.done') > count(*) filter (where kind = 'cancel.requested')`, true)
+		    or count(*) filter (where kind = 'cancel.done') > count(*) filter (where kind = 'cancel.requested')`)
 	if err != nil {
 		a.violation("M11: %w", err)
 		return

@@ -39,7 +39,7 @@ func AdministratorByLogin(ctx context.Context, q Querier, loginID string) (booki
 
 // Administrators returns all administrators by login id.
 func Administrators(ctx context.Context, q Querier) ([]booking.Administrator, error) {
-	rows, err := q.Query(ctx, selectAdministrator+`where $1 order by a.login_id`, true)
+	rows, err := q.Query(ctx, selectAdministrator+`order by a.login_id`)
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +135,10 @@ func changeAdministrator(tag pgconn.CommandTag, err error) error {
 // an address that is reachable from elsewhere.
 func DemoAccounts(ctx context.Context, q Querier) ([]string, error) {
 	rows, err := q.Query(ctx, `
-		select 'administrator ' || login_id from administrator where demo and disabled_at is null and $1
+		select 'administrator ' || login_id from administrator where demo and disabled_at is null
 		union all
-		select 'agent ' || username from agent_credential where demo and revoked_at is null and $1
-		order by 1`, true)
+		select 'agent ' || username from agent_credential where demo and revoked_at is null
+		order by 1`)
 	if err != nil {
 		return nil, err
 	}

@@ -117,8 +117,8 @@ func linkCutoff(ctx context.Context, tx pgx.Tx) (cutoff time.Time, err error) {
 	err = tx.QueryRow(ctx, `
 		select least(clock_timestamp() - interval '1 second',
 			(select min(xact_start) from pg_stat_activity
-			 where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid() and $1),
-			(select min(created_at) from door_request where state in ('PENDING', 'GRANTED')))`, true).Scan(&cutoff)
+			 where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()),
+			(select min(created_at) from door_request where state in ('PENDING', 'GRANTED')))`).Scan(&cutoff)
 	return cutoff, err
 }
 
@@ -184,7 +184,7 @@ func VerifyLinks(ctx context.Context, q Querier) (rows int, err error) {
 		return 0, err
 	}
 	var now time.Time
-	if err := q.QueryRow(ctx, `select clock_timestamp() where $1`, true).Scan(&now); err != nil {
+	if err := q.QueryRow(ctx, `select clock_timestamp()`).Scan(&now); err != nil {
 		return 0, err
 	}
 	for _, source := range linkSources {

@@ -74,7 +74,7 @@ func BranchesByCode(ctx context.Context, q Querier, codes []string) ([]booking.B
 
 // BranchCodes returns the codes of all branches in the order in which they were added.
 func (db *DB) BranchCodes(ctx context.Context) ([]string, error) {
-	rows, err := db.Pool.Query(ctx, `select code from branch where $1 order by id`, true)
+	rows, err := db.Pool.Query(ctx, `select code from branch order by id`)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (db *DB) BranchCodes(ctx context.Context) ([]string, error) {
 
 // Branches returns all branches with their rooms, the oldest first.
 func (db *DB) Branches(ctx context.Context) ([]booking.Branch, error) {
-	rows, err := db.Pool.Query(ctx, `select code, revision from branch where $1 order by id`, true)
+	rows, err := db.Pool.Query(ctx, `select code, revision from branch order by id`)
 	if err != nil {
 		return nil, err
 	}

@@ -225,7 +225,7 @@ func ReadClimate(ctx context.Context, tx pgx.Tx, now time.Time) (w ClimateWorld,
 	if w.Stays, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ClimateStay]); err != nil {
 		return w, ok, err
 	}
-	rows, err = tx.Query(ctx, `select `+intentColumns+` from climate_intent i where i.state in ('planned', 'sent') and i.judged_at is null and $1 order by i.id`, true)
+	rows, err = tx.Query(ctx, `select `+intentColumns+` from climate_intent i where i.state in ('planned', 'sent') and i.judged_at is null order by i.id`)
 	if err != nil {
 		return w, ok, err
 	}

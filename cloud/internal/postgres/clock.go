@@ -64,7 +64,7 @@ func (c *Clock) Compare(ctx context.Context, pool *pgxpool.Pool) error {
 	defer conn.Release()
 	var database time.Time
 	asked := c.Now()
-	if err := conn.QueryRow(ctx, `select clock_timestamp() where $1`, true).Scan(&database); err != nil {
+	if err := conn.QueryRow(ctx, `select clock_timestamp()`).Scan(&database); err != nil {
 		return fmt.Errorf("read the database's clock: %w", err)
 	}
 	answered := c.Now()

@@ -26,7 +26,7 @@ type CompanyRow struct {
 func Company(ctx context.Context, q Querier) (row CompanyRow, err error) {
 	err = q.QueryRow(ctx, `
 		select c.profile, c.logo, coalesce(c.logo_type, ''), coalesce((select t.version from legal_text t order by t.id desc limit 1), '')
-		from (select $1::boolean) one left join company c on c.single`, true).Scan(&row.Profile, &row.Logo, &row.LogoType, &row.TextVersion)
+		from (select) one left join company c on c.single`).Scan(&row.Profile, &row.Logo, &row.LogoType, &row.TextVersion)
 	return row, err
 }
 
@@ -64,7 +64,7 @@ const legalColumns = `version, terms_ko, terms_en, privacy_ko, privacy_en, creat
 
 // LegalTexts returns all versions, the newest first.
 func LegalTexts(ctx context.Context, q Querier) ([]LegalText, error) {
-	rows, err := q.Query(ctx, `select `+legalColumns+` from legal_text where $1 order by id desc`, true)
+	rows, err := q.Query(ctx, `select `+legalColumns+` from legal_text order by id desc`)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func LegalTexts(ctx context.Context, q Querier) ([]LegalText, error) {
 
 // LegalVersions returns the names of all versions, the newest first.
 func LegalVersions(ctx context.Context, q Querier) ([]string, error) {
-	rows, err := q.Query(ctx, `select version from legal_text where $1 order by id desc`, true)
+	rows, err := q.Query(ctx, `select version from legal_text order by id desc`)
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,7 @@ func DiagnoseServer(ctx context.Context, q Querier) (d ServerDiagnosis, err erro
 	err = q.QueryRow(ctx, `
 		select current_setting('server_version'), current_setting('server_version_num')::int, clock_timestamp(),
 		       pg_is_in_recovery(), current_setting('transaction_read_only')::bool, current_setting('max_connections')::int,
-		       array(select name from pg_settings where name in ('fsync', 'full_page_writes', 'synchronous_commit') and setting = 'off' order by name)
-		where $1`, true,
+		       array(select name from pg_settings where name in ('fsync', 'full_page_writes', 'synchronous_commit') and setting = 'off' order by name)`,
 	).Scan(&d.Version, &d.VersionNumber, &d.Clock, &d.Standby, &d.ReadOnly, &d.MaxConnections, &d.Risky)
 	return d, err
 }
@@ -51,7 +50,7 @@ func SchemaVersions(ctx context.Context, q Querier) (have, want int64, err error
 	if err := q.QueryRow(ctx, `select to_regclass($1) is not null`, "goose_db_version").Scan(&exists); err != nil || !exists {
 		return 0, want, err
 	}
-	err = q.QueryRow(ctx, `select coalesce(max(version_id), 0) from goose_db_version where is_applied = $1`, true).Scan(&have)
+	err = q.QueryRow(ctx, `select coalesce(max(version_id), 0) from goose_db_version where is_applied`).Scan(&have)
 	return have, want, err
 }
 
@@ -110,7 +109,7 @@ func DiagnoseBranches(ctx context.Context, q Querier) ([]BranchDiagnosis, error)
 		       array(select pin from door_pin p where p.branch_id = b.id order by device),
 		       array(select no from room r where r.branch_id = b.id and r.enabled order by no),
 		       array(select no from room r where r.branch_id = b.id and r.enabled and coalesce(min10, min30, min60) is null order by no)
-		from branch b left join agent_inventory i on i.branch_id = b.id where $1 order by b.id`, true)
+		from branch b left join agent_inventory i on i.branch_id = b.id order by b.id`)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ const selectEntity = `
 
 // LegalEntities returns all legal entities by code.
 func LegalEntities(ctx context.Context, q Querier) ([]LegalEntity, error) {
-	rows, err := q.Query(ctx, selectEntity+`where $1 order by e.code`, true)
+	rows, err := q.Query(ctx, selectEntity+`order by e.code`)
 	if err != nil {
 		return nil, err
 	}

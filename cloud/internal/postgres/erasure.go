@@ -31,7 +31,7 @@ func PutPendingErasures(ctx context.Context, q Querier, persons []string) error 
 
 // PendingErasures returns the pseudonyms of persons who are to be erased again.
 func PendingErasures(ctx context.Context, q Querier) ([]string, error) {
-	rows, err := q.Query(ctx, `select person from erasure_pending where $1 order by 1`, true)
+	rows, err := q.Query(ctx, `select person from erasure_pending order by 1`)
 	if err != nil {
 		return nil, fmt.Errorf("read erasures: %w", err)
 	}
@@ -72,7 +72,7 @@ func Contacts(ctx context.Context, q Querier) ([]string, error) {
 			union select login_id from login_code union select data ->> 'loginId' from session
 			union select `+phoneKey("to_mobile")+` from message union select lower(trim(to_email)) from message
 			union select `+phoneKey("mobile")+` from franchise_inquiry union select lower(trim(email)) from franchise_inquiry) c
-		where contact <> '' and $1`, true)
+		where contact <> ''`)
 	if err != nil {
 		return nil, fmt.Errorf("list contacts: %w", err)
 	}

@@ -79,7 +79,7 @@ func Events(ctx context.Context, q Querier, f EventFilter) (events []Event, next
 	}
 	var head, oldest int64
 	err = q.QueryRow(ctx, `
-		select h.place, coalesce((select min(place) from event), h.place + 1) from event_head h where $1`, true).Scan(&head, &oldest)
+		select h.place, coalesce((select min(place) from event), h.place + 1) from event_head h`).Scan(&head, &oldest)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -24,7 +24,7 @@ func CheckDisk(ctx context.Context, pool *pgxpool.Pool) error {
 		}
 		_, err := tx.Exec(ctx, `
 			with rows as materialized (select repeat(md5(n::text), 32) as filler from generate_series(1, 1024) n)
-			select count(filler) from rows where $1`, true)
+			select count(filler) from rows`)
 		return err
 	})
 	var pgErr *pgconn.PgError

@@ -18,7 +18,7 @@ type Installation struct {
 
 // FindInstallation returns the record. found is false before the first start of the service.
 func FindInstallation(ctx context.Context, q Querier) (record Installation, found bool, err error) {
-	err = q.QueryRow(ctx, `select sealed, grant_keys from installation where single = $1`, true).Scan(&record.Sealed, &record.GrantKeys)
+	err = q.QueryRow(ctx, `select sealed, grant_keys from installation where single`).Scan(&record.Sealed, &record.GrantKeys)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return record, false, nil
 	}

@@ -25,7 +25,7 @@ func OrderKey(ctx context.Context, q Querier, day time.Time) (sealed []byte, err
 
 // OrderKeys returns all sealed keys of order ids.
 func OrderKeys(ctx context.Context, q Querier) ([][]byte, error) {
-	rows, err := q.Query(ctx, `select sealed from order_key where $1 order by day`, true)
+	rows, err := q.Query(ctx, `select sealed from order_key order by day`)
 	if err != nil {
 		return nil, err
 	}

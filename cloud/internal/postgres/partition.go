@@ -29,7 +29,7 @@ type Partition struct {
 // no bounds any more.
 func Partitions(ctx context.Context, q Querier) ([]Partition, error) {
 	rows, err := q.Query(ctx, `select parent, name, rest, coalesce(nullif(starts, '-infinity'), '0001-01-01 00:00+00'), coalesce(ends, '0001-01-01 00:00+00')
-		from partition_list where $1 and rest is not null order by parent, rest, starts`, true)
+		from partition_list where rest is not null order by parent, rest, starts`)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ type partitionRule struct {
 }
 
 func partitionRules(ctx context.Context, q Querier) (rules []partitionRule, err error) {
-	rows, err := q.Query(ctx, `select parent, span, kept from partition_rules() where $1`, true)
+	rows, err := q.Query(ctx, `select parent, span, kept from partition_rules()`)
 	if err != nil {
 		return nil, err
 	}

@@ -256,7 +256,7 @@ func Erase(ctx context.Context, q Querier, contact string, empty []byte, now tim
 		return 0, 0, fmt.Errorf("erase reasons of quarantines: %w", err)
 	}
 	// The kept answers of the last day may name the guest, but they have no reference to the guest. Their requests are still not repeated.
-	if _, err := q.Exec(ctx, `update idempotent_request set answer = null where $1 and answer is not null`, true); err != nil {
+	if _, err := q.Exec(ctx, `update idempotent_request set answer = null where answer is not null`); err != nil {
 		return 0, 0, fmt.Errorf("erase kept answers: %w", err)
 	}
 	if err := q.QueryRow(ctx, `select count(*) from reservation r where `+ofPerson, contact).Scan(&kept); err != nil {

@@ -62,7 +62,7 @@ func keepsSession(ctx context.Context, pool *pgxpool.Pool, first *pgxpool.Conn) 
 		return err
 	}
 	var got string
-	if err := first.QueryRow(ctx, `select coalesce(current_setting('yeolda.session', $1), '')`, true).Scan(&got); err != nil || got != probe {
+	if err := first.QueryRow(ctx, `select coalesce(current_setting('yeolda.session', true), '')`).Scan(&got); err != nil || got != probe {
 		return ErrPooler
 	}
 	return nil

@@ -45,13 +45,13 @@ func BeginRebuild(ctx context.Context, tx pgx.Tx) error {
 
 // RebuildOpen reports whether a rebuild has begun and not ended.
 func RebuildOpen(ctx context.Context, q Querier) (open bool, err error) {
-	err = q.QueryRow(ctx, `select exists (select from rebuild where ended_at is null) where $1`, true).Scan(&open)
+	err = q.QueryRow(ctx, `select exists (select from rebuild where ended_at is null)`).Scan(&open)
 	return open, err
 }
 
 // RebuildBegun returns when the open rebuild began; zero: none is open.
 func RebuildBegun(ctx context.Context, q Querier) (begun time.Time, err error) {
-	err = q.QueryRow(ctx, `select begun_at from rebuild where ended_at is null and $1`, true).Scan(&begun)
+	err = q.QueryRow(ctx, `select begun_at from rebuild where ended_at is null`).Scan(&begun)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return time.Time{}, nil
 	}

@@ -55,7 +55,7 @@ func FindRestoration(ctx context.Context, q Querier) (r Restoration, found bool,
 	if err = q.QueryRow(ctx, `select to_regclass($1) is not null`, RestorationTable).Scan(&found); err != nil || !found {
 		return r, false, err
 	}
-	err = q.QueryRow(ctx, `select file, erasures from `+RestorationTable+` where $1`, true).Scan(&r.File, &r.Erasures)
+	err = q.QueryRow(ctx, `select file, erasures from `+RestorationTable).Scan(&r.File, &r.Erasures)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, false, nil
 	}

@@ -39,7 +39,7 @@ func InsertToken(ctx context.Context, q Querier, t APIToken, hash []byte) (id in
 
 // Tokens returns all tokens, the newest first.
 func Tokens(ctx context.Context, q Querier) ([]APIToken, error) {
-	rows, err := q.Query(ctx, `select `+tokenColumns+` from api_token t where $1 order by t.id desc`, true)
+	rows, err := q.Query(ctx, `select `+tokenColumns+` from api_token t order by t.id desc`)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func ReadVitals(ctx context.Context, q Querier, now time.Time, timeout time.Dura
 	count("messages", &v.Messages, `select state, count(*) from message
 		where state in ('QUEUED', 'SENDING', 'FAILED') and (state <> 'FAILED' or created_at > $1) group by 1`, day)
 	count("jobs", &v.Jobs, `select state::text, count(*) from river_job
-		where state in ('available', 'pending', 'retryable', 'running', 'scheduled') and $1 group by 1`, true)
+		where state in ('available', 'pending', 'retryable', 'running', 'scheduled') group by 1`)
 	figure("oldest", func(ctx context.Context) error {
 		var job, message, payment, callback float64
 		err := q.QueryRow(ctx, `
@@ -89,7 +89,7 @@ func ReadVitals(ctx context.Context, q Querier, now time.Time, timeout time.Dura
 		return q.QueryRow(ctx, `
 			select (select count(*) from reconciliation_difference where resolved_at is null),
 			       (select count(*) from branch),
-			       (select count(*) from agent_inventory where online) where $1`, true,
+			       (select count(*) from agent_inventory where online)`,
 		).Scan(&v.Differences, &v.Branches, &v.AgentsOnline)
 	})
 	figure("work", func(ctx context.Context) (err error) {
@@ -123,7 +123,7 @@ type BranchDoors struct {
 }
 
 func readBranches(ctx context.Context, q Querier, v *Vitals, now time.Time) error {
-	rows, err := q.Query(ctx, `select b.code, i.online from agent_inventory i join branch b on b.id = i.branch_id where $1`, true)
+	rows, err := q.Query(ctx, `select b.code, i.online from agent_inventory i join branch b on b.id = i.branch_id`)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func CountWebhooks(ctx context.Context, tx pgx.Tx) (n int, err error) {
 	if _, err := tx.Exec(ctx, `lock table webhook in share row exclusive mode`); err != nil {
 		return 0, err
 	}
-	err = tx.QueryRow(ctx, `select count(*) from webhook where $1`, true).Scan(&n)
+	err = tx.QueryRow(ctx, `select count(*) from webhook`).Scan(&n)
 	return n, err
 }
 
@@ -72,7 +72,7 @@ func WebhookCreator(ctx context.Context, q Querier, id int64) (by string, err er
 
 // Webhooks returns all webhooks, the newest first.
 func Webhooks(ctx context.Context, q Querier) ([]Webhook, error) {
-	rows, err := q.Query(ctx, `select `+webhookColumns+` from webhook w where $1 order by w.id desc`, true)
+	rows, err := q.Query(ctx, `select `+webhookColumns+` from webhook w order by w.id desc`)
 	if err != nil {
 		return nil, err
 	}
