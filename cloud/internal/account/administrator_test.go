@@ -86,7 +86,7 @@ func TestRightsFollowTheDatabase(t *testing.T) {
 	if !reaches("manager", "gangnam") || reaches("manager", "hongdae") || !reaches("hq", "gangnam") {
 		t.Fatal("initial rights are wrong")
 	}
-	if _, err := d.DB.Pool.Exec(t.Context(), `delete from administrator_branch where $1`, true); err != nil {
+	if _, err := d.DB.Pool.Exec(t.Context(), `delete from administrator_branch`); err != nil {
 		t.Fatal(err)
 	}
 	if reaches("manager", "gangnam") {

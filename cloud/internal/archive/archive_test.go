@@ -99,7 +99,7 @@ func (m *machine) flush() {
 	}
 	defer owner.Close()
 	var segment string
-	if err := owner.Pool.QueryRow(m.Context(), `select pg_walfile_name(pg_switch_wal()) where $1`, true).Scan(&segment); err != nil {
+	if err := owner.Pool.QueryRow(m.Context(), `select pg_walfile_name(pg_switch_wal())`).Scan(&segment); err != nil {
 		m.Fatal(err)
 	}
 	m.await("segment "+segment, func() bool { return len(m.files("*/wal/"+segment+"*")) == 1 })
@@ -149,7 +149,7 @@ func (m *machine) restored(until time.Time) string {
 	}
 	defer db.Close()
 	var branches string
-	if err := db.Pool.QueryRow(m.Context(), `select coalesce(string_agg(code, ' ' order by code), '') from branch where $1`, true).Scan(&branches); err != nil {
+	if err := db.Pool.QueryRow(m.Context(), `select coalesce(string_agg(code, ' ' order by code), '') from branch`).Scan(&branches); err != nil {
 		m.Fatal(err)
 	}
 	return branches
@@ -175,7 +175,7 @@ func TestLostMachine(t *testing.T) {
 	})
 	m.addBranch("after-base")
 	var moment time.Time
-	if err := m.db.Pool.QueryRow(t.Context(), `select clock_timestamp() where $1`, true).Scan(&moment); err != nil {
+	if err := m.db.Pool.QueryRow(t.Context(), `select clock_timestamp()`).Scan(&moment); err != nil {
 		t.Fatal(err)
 	}
 	m.addBranch("later")

@@ -76,7 +76,7 @@ var accessAttacks = []attack{
 		g.buy(g.Client(g.T), 3, "010-8888-0001")
 		manager := g.administrator("keeper", "manager", "hongdae")
 		var id string
-		if err := g.DB.Pool.QueryRow(g.Context(), `select id::text from reservation where state = 'DONE' and $1`, true).Scan(&id); err != nil {
+		if err := g.DB.Pool.QueryRow(g.Context(), `select id::text from reservation where state = 'DONE'`).Scan(&id); err != nil {
 			g.Fatal(err)
 		}
 		for _, r := range []struct {

@@ -84,7 +84,7 @@ var moneyAttacks = []attack{
 		for _, statement := range []string{`delete from audit`, `truncate audit`, `update audit set actor = 'x'`, `delete from ledger`, `update ledger set amount = 0`} {
 			if _, err := g.DB.Pool.Exec(g.Context(), statement); err == nil {
 				var rows int
-				_ = g.DB.Pool.QueryRow(g.Context(), `select count(*) from audit where actor = 'x' and $1`, true).Scan(&rows)
+				_ = g.DB.Pool.QueryRow(g.Context(), `select count(*) from audit where actor = 'x'`).Scan(&rows)
 				g.held(statement == `update audit set actor = 'x'` && rows == 0, "%s was accepted", statement)
 			} else {
 				g.held(true, "")

@@ -36,10 +36,10 @@ func (g *target) token(hq *servicetest.Client, branches []string, scopes ...stri
 	return http.Header{"Authorization": {"Bearer " + created.Token}}
 }
 
-// only returns the one value that a query selects; $1 is true.
+// only returns the one value that a query selects.
 func only[T any](g *target, query string) (value T) {
 	g.Helper()
-	if err := g.DB.Pool.QueryRow(g.Context(), query, true).Scan(&value); err != nil {
+	if err := g.DB.Pool.QueryRow(g.Context(), query).Scan(&value); err != nil {
 		g.Fatal(err)
 	}
 	return value
@@ -52,7 +52,7 @@ func (g *target) stay() (id int64, owner, companion string) {
 	g.Clock.Stop(g.Clock.Now().In(seoul).Add(3 * time.Hour).Truncate(10 * time.Minute).Add(5 * time.Minute))
 	var added struct{ Key string }
 	g.Client(g.T).Post("/v2/keys/"+owner+"/companions", map[string]string{"label": "동생"}).OK(g.T).Into(g.T, &added)
-	return only[int64](g, `select id from reservation where state = 'DONE' and $1`), owner, added.Key
+	return only[int64](g, `select id from reservation where state = 'DONE'`), owner, added.Key
 }
 
 // readEverything returns what a client reads from all operations that read, with the values of the fixture in the path.
@@ -97,7 +97,7 @@ var secretAttacks = []attack{
 		hq.Post("/v2/admin/webhooks", map[string]string{"url": "https://partner.example/hook-secret"}).OK(g.T).Into(g.T, &hook)
 		err := g.DB.InTx(g.Context(), func(ctx context.Context, tx pgx.Tx, _ time.Time) error {
 			return g.Replica(g.T).Queue.Message(ctx, tx, queue.Message{
-				Reservation: booking.ReservationID(id), Branch: only[booking.BranchID](g, `select id from branch where code = 'gangnam' and $1`),
+				Reservation: booking.ReservationID(id), Branch: only[booking.BranchID](g, `select id from branch where code = 'gangnam'`),
 				Template: "refund-account", Language: "ko", Mobile: victim,
 				Variables: map[string]string{"amount": "1", "link": g.Root + "/refund/refund-secret"},
 			})
@@ -119,7 +119,7 @@ var secretAttacks = []attack{
 			{"token of another branch", g.Client(g.T), g.token(hq, []string{"jamsil"}, "read", "book", "money", "doors", "climate")},
 			{"hq", hq, nil},
 		}
-		messages := only[[]string](g, `select array_agg(id::text) from message where reservation_id is not null and $1`)
+		messages := only[[]string](g, `select array_agg(id::text) from message where reservation_id is not null`)
 		secrets := []struct {
 			name, pattern string
 			shown         []string // the readers that may see it
@@ -159,7 +159,7 @@ var secretAttacks = []attack{
 	{"A19", "names-read-without-a-trace", func(g *target) {
 		hq := g.hq()
 		id, _, _ := g.stay()
-		message := only[string](g, `select min(id)::text from message where reservation_id is not null and $1`)
+		message := only[string](g, `select min(id)::text from message where reservation_id is not null`)
 		values := strings.NewReplacer("{branch}", "gangnam", "/messages/{id}", "/messages/"+message, "{id}", fmt.Sprint(id))
 		day, month := g.Clock.Now().In(seoul).Format(time.DateOnly), g.Clock.Now().In(seoul).Format("2006-01")
 		queries := []string{"", "?date=" + day, "?yearMonth=" + month, "?query=8888", "?month=" + month, "?branch=gangnam&date=" + day, "?branch=gangnam&from=" + day + "&to=" + day + "&by=day"}
@@ -173,7 +173,7 @@ var secretAttacks = []attack{
 					continue
 				}
 				tested++
-				traced := slices.Contains(only[[]string](g, `select array_agg(distinct action) from audit where actor = 'admin:hq' and $1`), traces[o.Path])
+				traced := slices.Contains(only[[]string](g, `select array_agg(distinct action) from audit where actor = 'admin:hq'`), traces[o.Path])
 				g.held(traced, "%s%s shows a guest, and no entry of the audit log names the reader", o.Path, query)
 			}
 		}
@@ -219,7 +219,7 @@ var secretAttacks = []attack{
 			g.held(!strings.Contains(string(facts.Raw), trace), "a companion's key shows %q: %s", trace, facts.Raw)
 		}
 		g.held(!strings.Contains(string(facts.Raw), `"pin":{`), "a companion's key shows the PIN: %s", facts.Raw)
-		before := only[string](g, `select string_agg(state || end_at::text, ' ' order by id) from reservation where $1`)
+		before := only[string](g, `select string_agg(state || end_at::text, ' ' order by id) from reservation`)
 		for _, r := range []struct {
 			method, path string
 			body         any
@@ -234,10 +234,10 @@ var secretAttacks = []attack{
 		}
 		offer := c.Get(path + "/extension").OK(g.T)
 		g.held(strings.Contains(string(offer.Raw), `"options":[]`), "a companion is offered an extension: %s", offer.Raw)
-		after := only[string](g, `select string_agg(state || end_at::text, ' ' order by id) from reservation where $1`)
+		after := only[string](g, `select string_agg(state || end_at::text, ' ' order by id) from reservation`)
 		g.held(before == after, "reservations %s, before %s", after, before)
 		g.held(strings.Contains(string(c.Get("/v2/keys/"+owner+"/extension").OK(g.T).Raw), `"endDateTime"`), "the owner is offered no extension")
-		c.Delete("/v2/keys/"+owner+"/companions/"+only[string](g, `select id::text from access_key where kind = 'companion' and $1`), nil).OK(g.T)
+		c.Delete("/v2/keys/"+owner+"/companions/"+only[string](g, `select id::text from access_key where kind = 'companion'`), nil).OK(g.T)
 		for _, r := range []struct {
 			method, path string
 			body         any
@@ -287,14 +287,14 @@ var secretAttacks = []attack{
 	{"A11", "console-of-another-branch", func(g *target) {
 		id, owner, _ := g.stay()
 		manager := g.administrator("keeper", "manager", "hongdae")
-		alert := only[int64](g, `insert into alert (kind, branch, subject, since) select 'door-held', 'gangnam', 'room_1', now() where $1 returning id`)
-		everywhere := only[int64](g, `insert into alert (kind, branch, subject, since) select 'reconciliation-late', '', '', now() where $1 returning id`)
+		alert := only[int64](g, `insert into alert (kind, branch, subject, since) select 'door-held', 'gangnam', 'room_1', now() returning id`)
+		everywhere := only[int64](g, `insert into alert (kind, branch, subject, since) select 'reconciliation-late', '', '', now() returning id`)
 		reservation := fmt.Sprintf("/v2/admin/reservations/%d", id)
 		snapshot := func() string {
 			return only[string](g, `select (select string_agg(concat_ws(' ', id, state, start_at, end_at, mobile, name), ',' order by id) from reservation)
 				|| (select string_agg(concat_ws(' ', id, kind, revoked_at), ',' order by id) from access_key)
 				|| (select string_agg(concat_ws(' ', id, acknowledged_by), ',' order by id) from alert)
-				|| (select string_agg(concat_ws(' ', code, schedule, keypads), ',' order by id) from branch) where $1`)
+				|| (select string_agg(concat_ws(' ', code, schedule, keypads), ',' order by id) from branch)`)
 		}
 		before := snapshot()
 		for _, r := range []struct {
@@ -303,7 +303,7 @@ var secretAttacks = []attack{
 		}{
 			{"PATCH", reservation + "/contact", map[string]string{"mobileNum": "010-9999-0001", "reason": "x"}},
 			{"POST", reservation + "/key", map[string]string{"reason": "x"}},
-			{"DELETE", reservation + "/companions/" + only[string](g, `select id::text from access_key where kind = 'companion' and $1`), nil},
+			{"DELETE", reservation + "/companions/" + only[string](g, `select id::text from access_key where kind = 'companion'`), nil},
 			{"POST", reservation + "/refunds", map[string]any{"amount": 100, "reason": "x"}},
 			{"POST", reservation + "/refunds", map[string]any{"amount": price, "reason": "x", "settledOutside": map[string]string{"how": "cash", "reference": "1"}}},
 			{"POST", reservation + "/refund/approval", nil},

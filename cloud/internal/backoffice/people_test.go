@@ -59,7 +59,7 @@ func (o *office) exec(statement string) {
 
 func (o *office) count(query string) (n int) {
 	o.Helper()
-	if err := o.DB.Pool.QueryRow(o.Context(), query+` and $1`, true).Scan(&n); err != nil {
+	if err := o.DB.Pool.QueryRow(o.Context(), query).Scan(&n); err != nil {
 		o.Fatal(err)
 	}
 	return n

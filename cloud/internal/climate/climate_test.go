@@ -48,7 +48,7 @@ func newFixture(t *testing.T) *fixture {
 			t.Fatal(err)
 		}
 	}
-	if _, err := f.db.Pool.Exec(t.Context(), `update agent_credential set active = $1`, true); err != nil {
+	if _, err := f.db.Pool.Exec(t.Context(), `update agent_credential set active = true`); err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -238,7 +238,7 @@ func TestUnansweredCommandIsRepeatedAndLogged(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	want := []string{"unanswered", "failed", "sent"}
-	if got := rows[string](f, `select outcome from airconditioner_command where $1 order by id`, true); !cmp.Equal(got, want) {
+	if got := rows[string](f, `select outcome from airconditioner_command order by id`); !cmp.Equal(got, want) {
 		t.Errorf("logged %v, want %v", got, want)
 	}
 }

@@ -338,7 +338,7 @@ func TestDoctorOnARestoration(t *testing.T) {
 	}
 	examine((*exam).examineSchema, "FAIL schema", "night.dump", "repeat it")
 	examine((*exam).examineWork, "warn work", "no new reservations", "yeolda rebuild --end")
-	if _, err := db.Pool.Exec(t.Context(), `update rebuild set begun_at = begun_at - interval '20 minutes' where $1`, true); err != nil {
+	if _, err := db.Pool.Exec(t.Context(), `update rebuild set begun_at = begun_at - interval '20 minutes'`); err != nil {
 		t.Fatal(err)
 	}
 	examine((*exam).examineWork, "FAIL work")
@@ -399,11 +399,11 @@ func TestDoctorOnCallbacksAndZones(t *testing.T) {
 		t.Errorf("without deposits: %s", text)
 	}
 	exec(`insert into branch (code, time_zone) values ('gangnam', $1)`, "Asia/Soul")
-	exec(`insert into room (branch_id, no) select id, 1 from branch where $1`, true)
+	exec(`insert into room (branch_id, no) select id, 1 from branch`)
 	exec(`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, order_id)
 		select b.id, r.id, 'DONE', 'CUSTOMER', s, s + interval '1 hour', tstzrange(s, s + interval '70 minutes'), 'order-' || n
-		from branch b, room r, generate_series(1, 2) n, lateral (select timestamptz '2026-11-21 00:00+09' + n * interval '5 hours' s) t where $1`, true)
-	exec(`insert into payment (reservation_id, key_set, confirm_key, deposited_at) select id, 'widget', order_id, clock_timestamp() from reservation where $1`, true)
+		from branch b, room r, generate_series(1, 2) n, lateral (select timestamptz '2026-11-21 00:00+09' + n * interval '5 hours' s) t`)
+	exec(`insert into payment (reservation_id, key_set, confirm_key, deposited_at) select id, 'widget', order_id, clock_timestamp() from reservation`)
 	examine()
 	c.says(t, "FAIL", "reported none of 2 deposits", "register https://rooms.example/api/virtualaccount/webhook")
 	exec(`insert into webhook_event (transmission_id, order_id, status) values ('a', $1, 'DONE')`, "order-1")

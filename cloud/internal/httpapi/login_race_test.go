@@ -35,7 +35,7 @@ func TestLoginDuringAPasswordChange(t *testing.T) {
 			eventually(t, "the login waits", func() bool {
 				var waits bool
 				err := s.DB.Pool.QueryRow(t.Context(), `select exists (select from pg_locks l join pg_database d on d.oid = l.database
-					where d.datname = current_database() and l.relation = 'session'::regclass and not l.granted and $1)`, true).Scan(&waits)
+					where d.datname = current_database() and l.relation = 'session'::regclass and not l.granted)`).Scan(&waits)
 				return err == nil && waits
 			})
 			if _, err := tx.Exec(t.Context(), change, "stolen"); err != nil {

@@ -37,7 +37,7 @@ func TestMove(t *testing.T) {
 	refuses(t, "the past", move(4, -4*time.Hour, time.Hour), "startDateTime")
 	refuses(t, "backwards", move(4, 0, -time.Hour), "endDateTime")
 	says(t, "unknown", admin.Put("/admin/reservation/999999", map[string]any{"room": "4", "startDateTime": wire(start), "endDateTime": wire(start.Add(time.Hour))}), noReservation)
-	if moves := only(t, s, `select count(*)::text from reservation_move where $1`, true); moves != "0" {
+	if moves := only(t, s, `select count(*)::text from reservation_move`); moves != "0" {
 		t.Errorf("%s refused moves were made", moves)
 	}
 

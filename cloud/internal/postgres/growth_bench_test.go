@@ -134,7 +134,7 @@ func BenchmarkReadings(b *testing.B) {
 	}
 	unlimited(`create table copied (like ` + oldest + ` including all)`)
 	unlimited(`insert into copied select * from ` + oldest)
-	if err := db.Pool.QueryRow(b.Context(), `select count(*) from copied where $1`, true).Scan(&rows); err != nil {
+	if err := db.Pool.QueryRow(b.Context(), `select count(*) from copied`).Scan(&rows); err != nil {
 		b.Fatal(err)
 	}
 	began = time.Now()

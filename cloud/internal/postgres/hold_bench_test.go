@@ -96,12 +96,12 @@ func benchRooms(b *testing.B, db *postgres.DB) []booking.RoomID {
 	b.Helper()
 	_, err := db.Pool.Exec(b.Context(), `
 		with made as (
-			insert into branch (code) select 'bench-' || g from generate_series(1, 100) g where $1 returning id)
-		insert into room (branch_id, no, min60) select made.id, n, 10000 from made, generate_series(1, 10) n`, true)
+			insert into branch (code) select 'bench-' || g from generate_series(1, 100) g returning id)
+		insert into room (branch_id, no, min60) select made.id, n, 10000 from made, generate_series(1, 10) n`)
 	if err != nil {
 		b.Fatal(err)
 	}
-	rows, err := db.Pool.Query(b.Context(), `select id from room where $1 order by id`, true)
+	rows, err := db.Pool.Query(b.Context(), `select id from room order by id`)
 	if err != nil {
 		b.Fatal(err)
 	}

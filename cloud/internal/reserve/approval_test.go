@@ -64,7 +64,7 @@ func TestPartsAboveTheLimitWait(t *testing.T) {
 	if n := s.count(t, `select count(*) from refund where reservation_id = $1 and requested_by = 'admin:hq' and account_approved_by = 'admin:manager'`, id); n != 1 {
 		t.Errorf("%d refunds record both administrators, want 1", n)
 	}
-	if n := s.count(t, `select count(*) from audit where action = 'reservation.approve-refund' and actor = 'admin:manager' and detail ->> 'enteredBy' = 'admin:hq' and $1`, true); n != 1 {
+	if n := s.count(t, `select count(*) from audit where action = 'reservation.approve-refund' and actor = 'admin:manager' and detail ->> 'enteredBy' = 'admin:hq'`); n != 1 {
 		t.Errorf("%d entries in the audit log, want 1", n)
 	}
 	if err := replica.ApproveRefund(s.ctx, reservation, gangnamManager); !errors.Is(err, reserve.ErrNotFound) {

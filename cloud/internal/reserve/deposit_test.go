@@ -50,10 +50,10 @@ func TestDepositAgainstSweep(t *testing.T) {
 	}
 	t.Logf("%d deposited, %d bounced", deposited, bounced)
 	s.audit(t)
-	if n := s.count(t, `select count(*) from reservation where state = 'DONE' and $1`, true); n != deposited {
+	if n := s.count(t, `select count(*) from reservation where state = 'DONE'`); n != deposited {
 		t.Errorf("%d deposits, %d reservations", deposited, n)
 	}
-	if n := s.count(t, `select count(*) from reservation where state = 'CANCELED' and $1`, true); n != bounced {
+	if n := s.count(t, `select count(*) from reservation where state = 'CANCELED'`); n != bounced {
 		t.Errorf("%d bounced, %d cancelled", bounced, n)
 	}
 }
@@ -80,7 +80,7 @@ func (s *shop) issue(t *testing.T, n int) (issued []virtualAccount) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := s.DB.Pool.Query(s.ctx, `select id, order_id, expires_at from reservation where state = 'WAITING_FOR_DEPOSIT' and $1 order by expires_at`, true)
+	rows, err := s.DB.Pool.Query(s.ctx, `select id, order_id, expires_at from reservation where state = 'WAITING_FOR_DEPOSIT' order by expires_at`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +344,7 @@ func TestLateDeposit(t *testing.T) {
 	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'late-deposit'`, order.OrderID); n != 1 {
 		t.Error("the headquarters are not notified")
 	}
-	if n := s.count(t, `select count(*) from alert where kind = 'refund-failed' and ended_at is null and $1`, true); n != 1 {
+	if n := s.count(t, `select count(*) from alert where kind = 'refund-failed' and ended_at is null`); n != 1 {
 		t.Errorf("got %d alerts about the refund, want 1", n)
 	}
 	err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{
@@ -367,7 +367,7 @@ func TestLateCharge(t *testing.T) {
 	}
 	s.awaitRefund(t, id, "COMPLETED")
 	s.wantState(t, order.OrderID, "CANCELED")
-	if n := s.count(t, `select count(*) from alert where $1`, true); n != 0 {
+	if n := s.count(t, `select count(*) from alert`); n != 0 {
 		t.Errorf("%d alerts about money that was refunded without help", n)
 	}
 }

@@ -106,7 +106,7 @@ func TestExchangeAfterAnother(t *testing.T) {
 		t.Errorf("same price: %s", same.Data)
 	}
 	g.wantEnd(t, s, start.Add(time.Hour))
-	if n := s.count(t, `select count(*) from reservation where state = 'HOLD' and $1`, true); n != 0 {
+	if n := s.count(t, `select count(*) from reservation where state = 'HOLD'`); n != 0 {
 		t.Errorf("%d holds", n)
 	}
 }
@@ -141,7 +141,7 @@ func TestExchangeRejected(t *testing.T) {
 	for _, b := range []guest{g, other, deposited} {
 		s.wantState(t, b.order.OrderID, "DONE")
 	}
-	if n := s.count(t, `select count(*) from reservation where state = 'HOLD' and $1`, true); n != 0 {
+	if n := s.count(t, `select count(*) from reservation where state = 'HOLD'`); n != 0 {
 		t.Errorf("%d holds", n)
 	}
 }
@@ -156,7 +156,7 @@ func TestExchangeDeposited(t *testing.T) {
 	order := s.payHeld(t, g, decode[exchanged](t, reply.Data).Amount)
 	s.wantState(t, order.OrderID, "DONE")
 	s.await(t, g.order.OrderID, "CANCELED")
-	if n := s.count(t, `select count(*) from reservation where replaced_account is not null and $1`, true); n != 0 {
+	if n := s.count(t, `select count(*) from reservation where replaced_account is not null`); n != 0 {
 		t.Error("the account is kept after the refund")
 	}
 }

@@ -163,7 +163,7 @@ func (s *shop) snapshot(t *testing.T) (text string) {
 	t.Helper()
 	err := s.DB.Pool.QueryRow(s.ctx, `
 		select string_agg(concat_ws(' ', r.id, state, amount, method, k.hash, order_id, paid_at, canceled_at), chr(10) order by r.id)
-		from reservation r left join access_key k on k.reservation_id = r.id and k.revoked_at is null where $1`, true).Scan(&text)
+		from reservation r left join access_key k on k.reservation_id = r.id and k.revoked_at is null`).Scan(&text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestRepeatedCallbacks(t *testing.T) {
 	_, order, _ := s.bought(t, sandbox.MethodVirtualAccount)
 	s.deposit(t, order.OrderID)
 	id := s.wantState(t, order.OrderID, "DONE")
-	stored := s.count(t, `select count(*) from webhook_event where $1`, true)
+	stored := s.count(t, `select count(*) from webhook_event`)
 	callback := map[string]any{
 		"createdAt": "2026-11-21T15:04:10.000000", "secret": s.secret(t, order.OrderID), "status": "DONE", "transactionKey": "TX", "orderId": order.OrderID,
 	}
@@ -191,7 +191,7 @@ func TestRepeatedCallbacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := s.count(t, `select count(*) from webhook_event where $1`, true); n != stored+1 {
+	if n := s.count(t, `select count(*) from webhook_event`); n != stored+1 {
 		t.Errorf("%d callbacks stored for one event", n-stored)
 	}
 	if n := s.count(t, `select count(*) from ledger where reservation_id = $1 and kind = 'deposit.done'`, id); n != 1 {

@@ -28,7 +28,7 @@ func (s *shop) readable(t *testing.T, order string) bool {
 	if _, err := keys.Open("order:"+seoul, sealed); err == nil {
 		return true
 	}
-	rows, err := s.DB.Pool.Query(s.ctx, `select sealed from order_key where $1`, true)
+	rows, err := s.DB.Pool.Query(s.ctx, `select sealed from order_key`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,15 +51,15 @@ func TestRandomPartsOfDeposits(t *testing.T) {
 	t.Log(done)
 	s.Sandbox.ClearFaults()
 	s.Provider.Advance(slowTransfer)
-	failed := `select coalesce(min(reservation_id), 0) from refund where state = 'FAILED' and $1`
+	failed := `select coalesce(min(reservation_id), 0) from refund where state = 'FAILED'`
 	s.eventually(t, "no refund is open", func() bool {
-		if id := s.count(t, failed, true); id != 0 {
+		if id := s.count(t, failed); id != 0 {
 			err := replica.RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &guestAccount, By: hq})
 			if err != nil && !errors.Is(err, reserve.ErrPaymentPending) && !errors.Is(err, reserve.ErrNotFound) {
 				t.Fatal(err)
 			}
 		}
-		return s.count(t, `select count(*) from refund where state in ('REQUESTED', 'PENDING', 'FAILED') and $1`, true) == 0
+		return s.count(t, `select count(*) from refund where state in ('REQUESTED', 'PENDING', 'FAILED')`) == 0
 	})
 	s.balanced(t)
 }

@@ -220,7 +220,7 @@ func (s *shop) compared(t *testing.T, replica *reserve.Service) {
 		}
 	}
 	s.eventually(t, "no comparison is in progress", func() bool {
-		return s.count(t, `select count(*) from reconciliation_run where completed_at is null and $1`, true) == 0
+		return s.count(t, `select count(*) from reconciliation_run where completed_at is null`) == 0
 	})
 }
 

@@ -67,7 +67,7 @@ func (s *shop) noneOpenDuring(t *testing.T, what string, do func()) {
 			err := s.DB.Pool.QueryRow(s.ctx, `
 				select coalesce(string_agg(state || ' ' || query, '; '), '') from pg_stat_activity
 				where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
-				  and state = 'idle in transaction' and state_change < clock_timestamp() - interval '1 second' and $1`, true).Scan(&open)
+				  and state = 'idle in transaction' and state_change < clock_timestamp() - interval '1 second'`).Scan(&open)
 			if err != nil {
 				open = err.Error()
 			}

@@ -154,7 +154,7 @@ func TestExtension(t *testing.T) {
 	if status := g.opens(t, s); status != 410 {
 		t.Fatalf("the key opens after the end of the extended stay: %d", status)
 	}
-	if keys := s.count(t, `select count(*) from access_key where revoked_at is null and $1`, true); keys != 1 {
+	if keys := s.count(t, `select count(*) from access_key where revoked_at is null`); keys != 1 {
 		t.Errorf("%d keys, want one for the whole stay", keys)
 	}
 }
@@ -551,7 +551,7 @@ func TestExtensionRejected(t *testing.T) {
 	s.answer(t, g.Buyer, path, map[string]string{}, 400, "IllegalArguemntError")
 	s.answer(t, g.Buyer, path, map[string]string{"endDateTime": "soon"}, 400, "IllegalArguemntError")
 	s.answer(t, g.Buyer, "/v2/keys/3f0e4c1a-5b1e-4a53-9a57-0d4d6c2f9b11/extension", extension(g.end().Add(time.Hour)), 400, "ResourceNotExistException")
-	if n := s.count(t, `select count(*) from reservation where extends is not null and $1`, true); n != 0 {
+	if n := s.count(t, `select count(*) from reservation where extends is not null`); n != 0 {
 		t.Errorf("%d extensions", n)
 	}
 

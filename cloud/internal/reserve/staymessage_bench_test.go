@@ -64,7 +64,7 @@ func BenchmarkReminders(b *testing.B) {
 		}
 		b.StopTimer()
 		var queued int
-		if err := s.DB.Pool.QueryRow(b.Context(), `select count(*) from message where template = 'stay-reminder' and $1`, true).Scan(&queued); err != nil {
+		if err := s.DB.Pool.QueryRow(b.Context(), `select count(*) from message where template = 'stay-reminder'`).Scan(&queued); err != nil {
 			b.Fatal(err)
 		}
 		if len(lags) != stays || queued != stays {

@@ -188,7 +188,7 @@ func TestResumeOfOlderSettings(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2).withSettings()
 	f.startSettings(rollout.Change{Old: "old", New: "new"}, 100)
-	f.exec(`update agent_rollout set change = null where $1`, true)
+	f.exec(`update agent_rollout set change = null`)
 	if err := f.Stop(t.Context(), "admin:hq"); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestNothingToResume(t *testing.T) {
 	f.start("3.0.0")
 	f.Send = func(protocol.Peer, protocol.Message) error { return nil }
 	f.step(time.Second)
-	f.exec(`update agent_credential set report = report || '{"update": {"version": "3.0.0", "state": "failed", "detail": "no disk"}}' where $1`, true)
+	f.exec(`update agent_credential set report = report || '{"update": {"version": "3.0.0", "state": "failed", "detail": "no disk"}}'`)
 	f.step(time.Second)
 	f.step(time.Second)
 	want("no agent is left", rollout.ErrNotStopped)

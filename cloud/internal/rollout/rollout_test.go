@@ -81,8 +81,8 @@ func (f *fleet) report(username, version string) {
 func (f *fleet) withSettings() *fleet {
 	f.t.Helper()
 	f.exec(`insert into agent_settings (username, version, settings, created_by, created_at, state, state_at)
-		select username, 1, 'old ' || username, 'test', now(), 'in-use', now() from agent_credential where $1`, true)
-	f.exec(`update agent_credential set report = report || '{"settings": {"version": 1, "highest": 1}}' where $1`, true)
+		select username, 1, 'old ' || username, 'test', now(), 'in-use', now() from agent_credential`)
+	f.exec(`update agent_credential set report = report || '{"settings": {"version": 1, "highest": 1}}'`)
 	return f
 }
 
@@ -348,7 +348,7 @@ func TestRepairedPackageOfTheSameVersion(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)
 	f.start("2.0.0")
-	f.exec(`update agent_credential set report = report || '{"update": {"version": "2.0.0", "state": "failed", "detail": "not signed"}}' where $1`, true)
+	f.exec(`update agent_credential set report = report || '{"update": {"version": "2.0.0", "state": "failed", "detail": "not signed"}}'`)
 	install := f.Send
 	f.Send = func(protocol.Peer, protocol.Message) error { return nil }
 	for range 4 {
