@@ -42,7 +42,7 @@ type branch struct {
 
 func newBranch(t *testing.T) *branch {
 	t.Helper()
-	b := &branch{broker: brokertest.Start(t, "127.0.0.1:0"), room: new(boardtest.Lock), front: new(boardtest.Lock),
+	b := &branch{broker: brokertest.Start(t, brokertest.ReusableAddr(t)), room: new(boardtest.Lock), front: new(boardtest.Lock),
 		led: new(transmitter), lobby: &hygrometer{reading: sensor.Reading{Celsius: 23.5, RelativeHumidity: 46.2}}}
 	b.board = agent.Board{
 		Locks: []agent.Lock{

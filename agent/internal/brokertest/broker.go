@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -61,6 +62,19 @@ type Received struct {
 	CorrelationData []byte
 }
 
+// ReusableAddr returns a free address for a broker that is started there again after its end. It is on a loopback address of its own
+// where the system supports it, because on a shared one another program's connection may use the port meanwhile.
+func ReusableAddr(t testing.TB) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.N(250), rand.N(250), 1+rand.N(250)))
+	if err != nil {
+		l, err = new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	}
+	must(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
 // Start runs a broker on addr ("127.0.0.1:0" for any port) until the test ends or Stop.
 func Start(t testing.TB, addr string) *Broker {
 	t.Helper()
@@ -86,7 +100,6 @@ func Start(t testing.TB, addr string) *Broker {
 	must(t, b.server.AddListener(listeners.NewMockListener("ws", "")))
 	ws := httptest.NewServer(http.HandlerFunc(b.serveWebSocket))
 	b.WSURL = "ws" + strings.TrimPrefix(ws.URL, "http") + "/mqtt"
-	must(t, b.server.Serve())
 	id := 0
 	for kind, filter := range protocol.CloudFilters() {
 		id++
@@ -95,6 +108,8 @@ func Start(t testing.TB, addr string) *Broker {
 			b.received <- Received{branch, p.TopicName, kind, bytes.Clone(p.Payload), bytes.Clone(p.Properties.CorrelationData)}
 		}))
 	}
+	// Not before: an agent whose connection waits already sends its outbox at once.
+	must(t, b.server.Serve())
 	t.Cleanup(func() { b.Stop(); ws.Close() })
 	return b
 }
@@ -170,10 +185,13 @@ func (b *Broker) publish(topic string, payload []byte, properties packets.Proper
 	}))
 }
 
+// nextTimeout is above the time that a link takes to connect (20 seconds) and to notice that a connection is lost (10 seconds).
+const nextTimeout = time.Minute
+
 // Next waits for the next message of one of the kinds and skips all other kinds.
 func (b *Broker) Next(kinds ...protocol.Kind) Received {
 	b.t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(nextTimeout)
 	for {
 		select {
 		case r := <-b.received:
@@ -181,7 +199,7 @@ func (b *Broker) Next(kinds ...protocol.Kind) Received {
 				return r
 			}
 		case <-deadline:
-			b.t.Fatalf("no message of kinds %v within 10 seconds", kinds)
+			b.t.Fatalf("no message of kinds %v within %s", kinds, nextTimeout)
 		}
 	}
 }

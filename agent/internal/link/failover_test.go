@@ -13,7 +13,7 @@ import (
 // connectPool connects a link to the brokers of a pool, and returns its home and the other one.
 func connectPool(t *testing.T) (l *testLink, home, other *brokertest.Broker) {
 	t.Helper()
-	a, b := brokertest.Start(t, "127.0.0.1:0"), brokertest.Start(t, "127.0.0.1:0")
+	a, b := brokertest.Start(t, brokertest.ReusableAddr(t)), brokertest.Start(t, brokertest.ReusableAddr(t))
 	l = connect(t, "mqtt://"+a.Addr, func(c *link.Config) {
 		c.Brokers = append(c.Brokers, &url.URL{Scheme: "mqtt", Host: b.Addr})
 		c.ReturnInterval = 20 * time.Millisecond

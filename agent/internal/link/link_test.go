@@ -147,7 +147,7 @@ func TestReconnectsAfterCut(t *testing.T) {
 // expired.
 func TestOutboxSurvivesBrokerRestart(t *testing.T) {
 	t.Parallel()
-	b := brokertest.Start(t, "127.0.0.1:0")
+	b := brokertest.Start(t, brokertest.ReusableAddr(t))
 	l := connect(t, "mqtt://"+b.Addr, nil)
 	brokertest.Await[protocol.Status](b)
 	b.Stop()
