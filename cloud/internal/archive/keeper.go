@@ -161,7 +161,7 @@ func (k *Keeper) Due(ctx context.Context) error {
 		if err := os.WriteFile(based, nil, 0o600); err != nil {
 			return err
 		}
-		if err := k.Archive.Prune(ctx, k.system, k.DB.Now().Add(-k.Keep)); err != nil {
+		if err := k.prune(ctx); err != nil {
 			return err
 		}
 	}
@@ -174,6 +174,16 @@ func (k *Keeper) Due(ctx context.Context) error {
 	}
 	k.Log.InfoContext(ctx, "the database was restored from the archive for a test", "until", found.Until, "violations", found.Violations)
 	return nil
+}
+
+// prune removes what no wanted moment needs, unless the clock may be wrong.
+func (k *Keeper) prune(ctx context.Context) error {
+	now := k.DB.Now()
+	steady, err := postgres.ClockSteady(ctx, k.DB.Pool, now)
+	if err != nil || !steady {
+		return err
+	}
+	return k.Archive.Prune(ctx, k.system, now.Add(-k.Keep))
 }
 
 // Base stores a base backup, which is complete once the segments that it needs are stored, too.

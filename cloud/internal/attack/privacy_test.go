@@ -253,7 +253,7 @@ var erasureAttack = attack{"A26", "traces-in-every-table", func(g *target) {
 	g.held(g.tracesOf(g.Log.String()) == "", "in the log: %s", g.tracesOf(g.Log.String()))
 	places := g.dump() + g.Log.String()
 	g.held(g.readOrderIDs(places) > 0, "no order id of the fixture can be read")
-	g.Clock.Advance(9 * 24 * time.Hour)
+	g.AdvanceDays(g.T, 9)
 	if err := g.Replica(g.T).KeepOrderKeys(g.Context()); err != nil {
 		g.Fatal(err)
 	}

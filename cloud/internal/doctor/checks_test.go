@@ -471,6 +471,30 @@ func TestDoctorOnGrantKeys(t *testing.T) {
 	}
 }
 
+func TestDoctorOnAStepOfTheClock(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	began := time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)
+	step := "no time between " + when(began.AddDate(0, 0, 1)) + " and " + when(began.AddDate(10, 0, 0))
+	until := "nothing that has expired is deleted before " + when(began.AddDate(10, 0, 3))
+	for _, c := range []struct {
+		at   time.Time
+		step bool
+	}{{began, false}, {began.AddDate(0, 0, 1), false}, {began.AddDate(10, 0, 0), true}, {began.AddDate(10, 0, 1), true}, {began.AddDate(10, 0, 2), true}, {began.AddDate(10, 0, 3), false}} {
+		db.Now = func() time.Time { return c.at }
+		if err := postgres.WatchClock(t.Context(), db.Pool, c.at); err != nil {
+			t.Fatal(err)
+		}
+		clinic := newClinic(t, nil)
+		if err := clinic.examineClockStep(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+		if text := clinic.text(); strings.Contains(text, step) != c.step || strings.Contains(text, until) != c.step {
+			t.Errorf("at %v: got %q, want the step: %v", c.at, text, c.step)
+		}
+	}
+}
+
 func TestDoctorOnPartitions(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

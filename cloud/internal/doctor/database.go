@@ -75,6 +75,17 @@ func (d *exam) judgeServer(server postgres.ServerDiagnosis) {
 	}
 }
 
+// examineClockStep reports that the time has changed by more than a day, because expired rows are then kept for some days.
+func (d *exam) examineClockStep(ctx context.Context, db *postgres.DB) error {
+	step, found, err := postgres.LastClockStep(ctx, db.Pool, db.Now())
+	if err != nil || !found {
+		return err
+	}
+	d.warn("clock", fmt.Sprintf("the service saw no time between %s and %s, because it was stopped or the database's clock was set; nothing that has expired is deleted before %s",
+		when(step.From), when(step.To), when(step.Until())), "check the clock of the database; if it is right, there is nothing to do")
+	return nil
+}
+
 // examineRights checks that the service could not rewrite the audit log with its own rights.
 func (d *exam) examineRights(ctx context.Context, db *postgres.DB) error {
 	role := "" // of the connection

@@ -102,6 +102,7 @@ func Server() []Check {
 // Rows are the checks of what the database holds.
 func Rows() []Check {
 	return []Check{
+		database("clock", (*exam).examineClockStep),
 		database("rights", (*exam).examineRights),
 		database("accounts", (*exam).examineAccounts),
 		database("work", (*exam).examineWork),

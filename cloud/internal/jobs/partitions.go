@@ -40,6 +40,9 @@ func (s *Service) keepPartitions(ctx context.Context) error {
 			break
 		}
 	}
+	if steady, errClock := postgres.ClockSteady(ctx, s.DB.Pool, now); !steady {
+		return errors.Join(err, errClock)
+	}
 	_, errRequests := postgres.DeleteDoorRequests(ctx, s.DB.Pool, now.Add(-requestTTL))
 	_, errCommands := postgres.DeleteCommands(ctx, s.DB.Pool, now.Add(-requestTTL))
 	return errors.Join(err, errRequests, errCommands)

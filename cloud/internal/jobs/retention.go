@@ -25,7 +25,8 @@ func (s *Service) retain(ctx context.Context) {
 }
 
 // forget erases names and contacts at the end of their retention, and those that a restored backup brought back. It deletes
-// the keys of order ids and the photos of cleaned rooms that are no longer needed.
+// the keys of order ids and the photos of cleaned rooms that are no longer needed. Unless the clock is steady, only the persons of a restored
+// backup are erased.
 func (s *Service) forget(ctx context.Context) error {
 	if err := s.Reserve.KeepOrderKeys(ctx); err != nil {
 		return err
@@ -33,7 +34,11 @@ func (s *Service) forget(ctx context.Context) error {
 	if err := s.Office.EraseAgain(ctx); err != nil {
 		return err
 	}
-	if err := postgres.DeleteCleaningPhotos(ctx, s.DB.Pool, s.DB.Now()); err != nil {
+	now := s.DB.Now()
+	if steady, err := postgres.ClockSteady(ctx, s.DB.Pool, now); !steady {
+		return err
+	}
+	if err := postgres.DeleteCleaningPhotos(ctx, s.DB.Pool, now); err != nil {
 		return err
 	}
 	for {

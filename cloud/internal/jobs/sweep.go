@@ -97,15 +97,23 @@ const webhookTTL = 30 * 24 * time.Hour
 // intentTTL is the time the switching of air conditioners is kept.
 const intentTTL = 90 * 24 * time.Hour
 
-// purge deletes expired rows, and corrects those that a fast clock has left.
+// purge deletes expired rows, and corrects those that a fast clock has left. Unless the clock is steady, it deletes only what a guest or
+// an administrator gets again: sessions, codes, limits.
 func (s *Service) purge(ctx context.Context) error {
 	now := s.DB.Now()
-	return errors.Join(
+	err := errors.Join(
+		postgres.WatchClock(ctx, s.DB.Pool, now),
 		postgres.ForgetFuture(ctx, s.DB.Pool, now),
 		postgres.PurgeSessions(ctx, s.DB.Pool, now),
 		postgres.PurgeLoginCodes(ctx, s.DB.Pool, now),
 		postgres.PurgeRateLimits(ctx, s.DB.Pool, now.Add(-24*time.Hour)),
 		postgres.ExpireHoldsEverywhere(ctx, s.DB.Pool, now.Add(-time.Minute)),
+	)
+	if steady, errClock := postgres.ClockSteady(ctx, s.DB.Pool, now); !steady {
+		return errors.Join(err, errClock)
+	}
+	return errors.Join(
+		err,
 		postgres.PurgeIntents(ctx, s.DB.Pool, now.Add(-intentTTL)),
 		postgres.PurgeDeliveries(ctx, s.DB.Pool, now.Add(-events.Retention)),
 		postgres.PurgeEvents(ctx, s.DB.Pool, now.Add(-events.Retention)),

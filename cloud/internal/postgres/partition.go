@@ -56,17 +56,22 @@ func partitionRules(ctx context.Context, q Querier) (rules []partitionRule, err 
 }
 
 // KeepPartitions creates the partitions of the next weeks, drops those whose rows have all expired, and deletes expired rows of the
-// partitions that are not dropped soon: the one that contains the rows from before the table was partitioned, and the rest. Replicas
-// may call it at the same time. It fails for a table that is locked, for instance during a backup; a later call continues.
+// partitions that are not dropped soon: the one that contains the rows from before the table was partitioned, and the rest. Unless the
+// clock is steady, it drops and deletes nothing. Replicas may call it at the same time. It fails for a table that is locked, for
+// instance during a backup; a later call continues.
 func (db *DB) KeepPartitions(ctx context.Context, now time.Time) (added, dropped []string, err error) {
 	rules, err := partitionRules(ctx, db.Pool)
 	if err != nil {
 		return nil, nil, err
 	}
-	var failed []error
+	steady, err := ClockSteady(ctx, db.Pool, now)
+	failed := []error{err}
 	for _, rule := range rules {
 		more, err := db.addPartitions(ctx, rule, now)
 		added, failed = append(added, more...), append(failed, err)
+		if !steady {
+			continue
+		}
 		gone, err := db.dropPartitions(ctx, rule, now)
 		dropped, failed = append(dropped, gone...), append(failed, err, db.deleteExpired(ctx, rule, now))
 	}

@@ -307,8 +307,11 @@ func BranchesWithoutPass(ctx context.Context, q Querier, before, now time.Time) 
 
 // PrunePasses deletes what is no longer needed: lists of passes that are over, codes that are no longer accepted, and passes
 // and entries before a time. The age of an entry is the time since it was stored: its own time is the agent's, whose clock may be wrong, and
-// the audit log vouches for the rows of the last year by the time of storing (auditlink.go).
+// the audit log vouches for the rows of the last year by the time of storing (auditlink.go). Unless the clock is steady, it deletes nothing.
 func PrunePasses(ctx context.Context, q Querier, passes, entries, now time.Time) error {
+	if steady, err := ClockSteady(ctx, q, now); !steady {
+		return err
+	}
 	batch := new(pgx.Batch)
 	batch.Queue(`delete from pass_listed where not_after < $1`, now)
 	batch.Queue(`delete from pass_code where step < extract(epoch from $1::timestamptz) / 60`, now.Add(-revealLimit))

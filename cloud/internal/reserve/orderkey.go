@@ -16,14 +16,17 @@ import (
 // day is in the backup from which the orders of the day are rebuilt.
 const orderKeyDays = int(ReconcileSpan/(24*time.Hour)) + 1
 
-// KeepOrderKeys makes the keys for the order ids of the coming days, and deletes those that no rebuild needs any more. Then
-// the order ids of that day, which the provider and the books keep, cannot be read.
+// KeepOrderKeys makes the keys for the order ids of the coming days, and deletes those that no rebuild needs any more, if the
+// clock is steady. Then the order ids of that day, which the provider and the books keep, cannot be read.
 func (s *Service) KeepOrderKeys(ctx context.Context) error {
 	today := s.now()
 	for day := range orderKeyDays + 1 {
 		if err := s.putOrderKey(ctx, s.DB.Pool, today.AddDate(0, 0, day)); err != nil {
 			return err
 		}
+	}
+	if steady, err := postgres.ClockSteady(ctx, s.DB.Pool, today); !steady {
+		return err
 	}
 	return postgres.PurgeOrderKeys(ctx, s.DB.Pool, today.AddDate(0, 0, -orderKeyDays))
 }

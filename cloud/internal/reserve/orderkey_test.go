@@ -59,7 +59,6 @@ func TestOrderIDBecomesUnreadable(t *testing.T) {
 	s := open(t)
 	_, order, _ := s.bought(t, sandbox.MethodCard)
 	replica := s.Replica(t)
-	const day = 24 * time.Hour
 	keep := func() {
 		t.Helper()
 		if err := replica.KeepOrderKeys(s.ctx); err != nil {
@@ -71,12 +70,12 @@ func TestOrderIDBecomesUnreadable(t *testing.T) {
 	if n := s.count(t, `select count(*) from order_key where day = $1`, last); n != 1 {
 		t.Errorf("%d keys for %s, want 1", n, last)
 	}
-	s.Clock.Advance(8 * day)
+	s.AdvanceDays(t, 8)
 	keep()
 	if !s.readable(t, order.OrderID) {
 		t.Fatal("the order id cannot be read while its order may have to be rebuilt")
 	}
-	s.Clock.Advance(day)
+	s.AdvanceDays(t, 1)
 	keep()
 	if s.readable(t, order.OrderID) {
 		t.Error("the order id can be read after nine days")

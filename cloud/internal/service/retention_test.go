@@ -129,3 +129,65 @@ func TestGrowingTablesAreKept(t *testing.T) {
 		t.Errorf("kept requests and readings, and partitions ahead: %q, want %q", got, want)
 	}
 }
+
+// TestNothingIsForgottenAfterAStepOfTheClock starts the service while the database's clock is six years ahead of the time that the service saw
+// last. Names and readings of that time seem to have expired, and must be kept. Once the clock has been steady for three days, they are not.
+func TestNothingIsForgottenAfterAStepOfTheClock(t *testing.T) {
+	t.Parallel()
+	prepare := func(url string, statements ...string) {
+		t.Helper()
+		db, err := postgres.Open(t.Context(), url, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, sql := range statements {
+			if _, err := db.Pool.Exec(t.Context(), sql); err != nil {
+				t.Fatalf("%s: %v", sql, err)
+			}
+		}
+	}
+	join := func(set *config.Settings) { set.MQTT.BrokerPeerURL = "mqtt://" + set.MQTT.Addr }
+	ahead := servicetest.Start(t, join, func(set *config.Settings) {
+		prepare(set.Database.URL,
+			`insert into clock_watch (seen_at) values (now() - interval '6 years')`,
+			`insert into branch (code) values ('old')`, `insert into room (branch_id, no) select id, 1 from branch where code = 'old'`,
+			`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, name, amount, method, paid_at)
+				select branch_id, room.id, 'DONE', 'CUSTOMER', at, at + interval '1 hour', tstzrange(at, at + interval '70 minutes'), '김서연', 30000, '카드', at
+				from room join branch b on b.id = room.branch_id, (select date_trunc('hour', now()) - interval '6 years' as at) t where b.code = 'old'`,
+			`drop table sensor_reading_first`, `select partition_add('sensor_reading', now() - interval '6 years')`,
+			`insert into sensor_reading select id, 'lobby', now() - interval '6 years', 20, 50 from branch where code = 'old'`,
+			`insert into door_request (id, branch_id, requested_by, kind, device, devices, state, created_at, finished_at)
+				select gen_random_uuid(), id, 'admin:hq', 'front', 'front', '{front_1}', 'SUCCESS', now() - interval '6 years', now() - interval '6 years' from branch where code = 'old'`)
+	})
+	left := func(s *servicetest.Stack) (named, readings, requests int) {
+		t.Helper()
+		// The pass that deletes has begun when the keys of order ids exist, and has ended when its lock is free.
+		for began := false; !began; time.Sleep(20 * time.Millisecond) {
+			if err := s.DB.Pool.QueryRow(t.Context(), `select count(*) > 8 from order_key`).Scan(&began); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := pgx.BeginFunc(t.Context(), s.DB.Pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock($1)`, int64(0x79656f6c_0004)); err != nil {
+				return err
+			}
+			return tx.QueryRow(t.Context(), `select (select count(name) from reservation r where r.branch_id = b.id), (select count(*) from sensor_reading s where s.branch_id = b.id),
+				(select count(*) from door_request d where d.branch_id = b.id) from branch b where code = $1`, "old").Scan(&named, &readings, &requests)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return named, readings, requests
+	}
+	if named, readings, requests := left(ahead); named != 1 || readings != 1 || requests != 1 {
+		t.Errorf("after the step %d names, %d readings and %d requests are left, want 1 of each", named, readings, requests)
+	}
+	later := servicetest.Start(t, join, func(set *config.Settings) {
+		set.Database.URL, set.Toss = ahead.Settings.Database.URL, ahead.Settings.Toss
+		prepare(set.Database.URL, `delete from order_key`, `update clock_watch set stepped_to = now() - interval '3 days 1 minute'`)
+	})
+	if named, readings, requests := left(later); named+readings+requests != 0 {
+		t.Errorf("three days later %d names, %d readings and %d requests are left, want none", named, readings, requests)
+	}
+}

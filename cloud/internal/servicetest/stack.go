@@ -100,6 +100,17 @@ func (c *Clock) Advance(d time.Duration) {
 	c.offset += d
 }
 
+// AdvanceDays advances the clock as it runs for a service that is not stopped: after a step of more than a day, a service deletes nothing.
+func (s *Stack) AdvanceDays(t testing.TB, days int) {
+	t.Helper()
+	for range 2 * days {
+		s.Clock.Advance(12 * time.Hour)
+		if err := postgres.WatchClock(t.Context(), s.DB.Pool, s.Clock.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Start runs a service until the test ends. change may alter its settings before it starts.
 func Start(t testing.TB, change ...func(*config.Settings)) *Stack {
 	t.Helper()
