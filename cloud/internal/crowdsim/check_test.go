@@ -249,17 +249,34 @@ func (w *world) checkPartner(t *testing.T) {
 			}
 		}
 	}
+	if w.restored() { // stays that a lost act has moved or canceled
+		return
+	}
+	wrong := w.wrongBlocks(t)
+	for deadline := time.Now().Add(30 * time.Second); len(wrong) > 0 && time.Now().Before(deadline); wrong = w.wrongBlocks(t) {
+		time.Sleep(50 * time.Millisecond) // the service may remove a block whose quarantine has just ended: there is no event to wait for
+	}
+	for _, block := range wrong {
+		t.Errorf("seed %d: %s", w.seed, block)
+	}
+}
+
+// wrongBlocks returns the blocks that only the partner or only the service has.
+func (w *world) wrongBlocks(t *testing.T) (wrong []string) {
 	placed := map[string]bool{}
 	for _, id := range w.rows(t, `select 'yeolda-' || k.id from channel_block k join channel_listing l on l.id = k.listing_id where k.state = 'PLACED' and l.channel = 'gateway'`) {
 		placed[id] = true
 	}
 	for _, b := range w.box.Blocks() {
-		if !placed[b.ID] && !w.restored() {
-			t.Errorf("seed %d: block %s of %s-%d is not known", w.seed, b.ID, b.Branch, b.Room)
+		if !placed[b.ID] {
+			wrong = append(wrong, fmt.Sprintf("block %s of %s-%d is not known: %v", b.ID, b.Branch, b.Room, w.rows(t, `
+				select to_jsonb(k)::text || format(' of %s %s, expires %s', r.state, r.source, r.expires_at) from channel_block k
+				join reservation r on r.id = k.reservation_id where 'yeolda-' || k.id = $1`, b.ID)))
 		}
 		delete(placed, b.ID)
 	}
-	if len(placed) > 0 && !w.restored() { // of a stay that a lost act has moved or canceled
-		t.Errorf("seed %d: the partner lacks the blocks %v", w.seed, placed)
+	for id := range placed {
+		wrong = append(wrong, fmt.Sprintf("the partner lacks block %s", id))
 	}
+	return wrong
 }

@@ -1,11 +1,14 @@
 package crowdsim
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -64,7 +67,7 @@ func open(t *testing.T, seed uint64) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider := httptest.NewServer(w.box)
+	provider := httptest.NewServer(http.HandlerFunc(w.serveBox))
 	mail, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +87,20 @@ func open(t *testing.T, seed uint64) *world {
 	w.addr.http, w.addr.smtp, w.addr.database = provider.Listener.Addr().String(), mail.Addr().String(), pgtest.URL(t)
 	w.backup = pgtest.URL(t)
 	return w
+}
+
+// serveBox serves the sandbox, and traces what replicas request about blocks.
+func (w *world) serveBox(answer http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/partner/v1/blocks" {
+		w.box.ServeHTTP(answer, r)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	const real = "5.000" // seconds: the clock of the service jumps
+	w.note("block request", time.Now().Format(real), string(body), err, w.box.Faults())
+	w.box.ServeHTTP(answer, r)
+	w.note("block answer", time.Now().Format(real), string(body), r.Context().Err(), w.box.Blocks())
 }
 
 // start starts the replicas of an act.
