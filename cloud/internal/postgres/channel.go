@@ -408,29 +408,39 @@ func ClaimBlock(ctx context.Context, q Querier, id int64, now time.Time, lease t
 // FinishBlock records that the partner accepted a change. A block withdrawn in the meantime remains due for removal. A removal is repeated
 // at a later time if the partner may still carry out an earlier attempt.
 func FinishBlock(ctx context.Context, q Querier, b Block, again time.Time) error {
-	if b.State == BlockUnwanted && b.Unclear {
-		_, err := q.Exec(ctx, `update channel_block set busy_until = null, error = null, next_at = $2 where id = $1 and state = 'UNWANTED'`, b.ID, again)
+	tag, err := q.Exec(ctx, `
+		update channel_block set busy_until = null,
+		       state = case when $2 = 'WANTED' then 'PLACED' when $4 then 'UNWANTED' else 'REMOVED' end,
+		       error = case when $2 = 'WANTED' and $4 then coalesce(error, 'an earlier attempt has not ended') end,
+		       next_at = case when $4 then $5 else next_at end
+		where `+latestAttempt, b.ID, b.State, b.Attempt, b.Unclear, again)
+	if err != nil || tag.RowsAffected() > 0 {
 		return err
 	}
-	to := BlockPlaced
-	if b.State == BlockUnwanted {
-		to = BlockRemoved
-	}
-	_, err := q.Exec(ctx, `
-		update channel_block set busy_until = null, error = null, state = case when state = $2 then $3 else `+removedBefore+` end where id = $1`,
-		b.ID, b.State, to)
-	return err
+	return reopenRemoval(ctx, q, b, "")
 }
-
-// removedBefore is the state after an attempt $2 that another one has overtaken: a block that was removed meanwhile may exist again.
-const removedBefore = `case when $2 = 'WANTED' and state = 'REMOVED' then 'UNWANTED' else state end`
 
 // RetryBlock records why the notification failed and when to try again.
 func RetryBlock(ctx context.Context, q Querier, b Block, problem string, next time.Time) error {
+	tag, err := q.Exec(ctx, `update channel_block set busy_until = null, error = $4, next_at = $5 where `+latestAttempt, b.ID, b.State, b.Attempt, problem, next)
+	if err != nil || tag.RowsAffected() > 0 {
+		return err
+	}
+	return reopenRemoval(ctx, q, b, problem)
+}
+
+// latestAttempt is true of the block $1 in the state $2 if no attempt after the $3rd has begun.
+const latestAttempt = `id = $1 and state = $2 and attempt = $3`
+
+// reopenRemoval has a withdrawn block removed again after an attempt to create it has ended. Removals whose attempts have begun before do not
+// count: the partner may have carried them out first.
+func reopenRemoval(ctx context.Context, q Querier, b Block, problem string) error {
+	if b.State != BlockWanted {
+		return nil
+	}
 	_, err := q.Exec(ctx, `
-		update channel_block set busy_until = null, error = $3, next_at = case when state in ($2, 'REMOVED') then $4 else next_at end,
-		       state = `+removedBefore+` where id = $1`,
-		b.ID, b.State, problem, next)
+		update channel_block set state = 'UNWANTED', attempt = attempt + 1, busy_until = null, error = coalesce(nullif($2, ''), error)
+		where id = $1 and state in ('UNWANTED', 'REMOVED')`, b.ID, problem)
 	return err
 }
 
