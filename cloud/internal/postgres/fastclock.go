@@ -12,12 +12,15 @@ const (
 	clockJitter = time.Minute
 	// longestRetry is more than the delay of any attempt to send a message or to learn the outcome of a payment.
 	longestRetry = time.Hour
+	// longestHold is more than the life of any hold of a guest or an administrator (config), and correctedHold what is left of one that lasts
+	// longer: a guest who is paying keeps it.
+	longestHold, correctedHold = time.Hour + clockJitter, 10 * time.Minute
 )
 
 // ForgetFuture corrects what was recorded while the clock of the database was ahead, for instance by the nine hours of a machine that keeps
 // local time. Work that recurs or is tried again would wait until that time has come: partners would sell times of calendars that are not
-// read, the provider's books would not be compared, and no alarm would notice that a backup is missing. Every correction only makes work
-// begin earlier, so none does harm if it is the present clock that is wrong.
+// read, the provider's books would not be compared, and no alarm would notice that a backup is missing. A hold without a payment would block
+// its slot. Every correction only makes work begin and holds end earlier, so none does harm if it is the present clock that is wrong.
 func ForgetFuture(ctx context.Context, q Querier, now time.Time) error {
 	future, late := now.Add(clockJitter), now.Add(longestRetry)
 	batch := new(pgx.Batch)
@@ -28,5 +31,7 @@ func ForgetFuture(ctx context.Context, q Querier, now time.Time) error {
 	batch.Queue(`
 		update payment p set check_at = $1 from reservation r
 		where r.id = p.reservation_id and r.state = 'CONFIRMING' and p.check_at > $2`, now, late)
+	batch.Queue(`update reservation set expires_at = $1 where state = 'HOLD' and source <> 'PARTNER' and quarantine_of is null and expires_at > $2`,
+		now.Add(correctedHold), now.Add(longestHold))
 	return q.SendBatch(ctx, batch).Close()
 }

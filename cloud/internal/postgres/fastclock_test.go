@@ -26,6 +26,10 @@ func TestForgetFuture(t *testing.T) {
 			            select branch_id, id, 'CONFIRMING', 'CUSTOMER', $2, $3, tstzrange($2, $3), 1 from room returning id)
 			 insert into payment (reservation_id, key_set, confirm_key, answers, check_at) select id, 'widget', 'k', $1, $4 from r`: {
 				i, right.AddDate(0, 0, 1+i), right.AddDate(0, 0, 1+i).Add(time.Hour), now.Add(15 * time.Second)},
+			`insert into reservation (branch_id, room_id, state, source, start_at, end_at, occupied, expires_at, quarantine_of, created_by)
+			 select branch_id, id, state, source, at, at + interval '1 hour', tstzrange(at, at + interval '70 minutes'), $3, quarantine, $1::integer
+			 from room, (values (0, 'HOLD', 'CUSTOMER', null), (1, 'HOLD', 'PARTNER', null), (2, 'HOLD', 'ADMIN', 1), (3, 'WAITING_FOR_DEPOSIT', 'CUSTOMER', null)) kind (n, state, source, quarantine),
+			 lateral (select $2::timestamptz + n * interval '2 hours' as at) times`: {i, right.AddDate(0, 0, 10+i), now.Add(10 * time.Minute)},
 		} {
 			exec(t, db.Pool, sql, args...)
 		}
@@ -41,15 +45,18 @@ func TestForgetFuture(t *testing.T) {
 		return at
 	}
 	for sql, want := range map[string]time.Time{
-		`select at from work_success where work = 'work 0'`:                                 right,
-		`select at from work_success where work = 'work 1'`:                                 right,
-		`select max(began_at) from reconciliation_run`:                                      right,
-		`select fetched_at from channel_listing where external_id = '0'`:                    right,
-		`select coalesce(fetched_at, 'epoch') from channel_listing where external_id = '1'`: time.Unix(0, 0),
-		`select next_at from message where attempt = 0`:                                     right.Add(5 * time.Minute),
-		`select next_at from message where attempt = 1`:                                     right,
-		`select check_at from payment where answers = 0`:                                    right.Add(15 * time.Second),
-		`select check_at from payment where answers = 1`:                                    right,
+		`select at from work_success where work = 'work 0'`:                                                            right,
+		`select at from work_success where work = 'work 1'`:                                                            right,
+		`select max(began_at) from reconciliation_run`:                                                                 right,
+		`select fetched_at from channel_listing where external_id = '0'`:                                               right,
+		`select coalesce(fetched_at, 'epoch') from channel_listing where external_id = '1'`:                            time.Unix(0, 0),
+		`select next_at from message where attempt = 0`:                                                                right.Add(5 * time.Minute),
+		`select next_at from message where attempt = 1`:                                                                right,
+		`select check_at from payment where answers = 0`:                                                               right.Add(15 * time.Second),
+		`select check_at from payment where answers = 1`:                                                               right,
+		`select expires_at from reservation where created_by = '0' and source = 'CUSTOMER' and state = 'HOLD'`:         right.Add(10 * time.Minute),
+		`select expires_at from reservation where created_by = '1' and source = 'CUSTOMER' and state = 'HOLD'`:         right.Add(10 * time.Minute),
+		`select min(expires_at) from reservation where created_by = '1' and (source <> 'CUSTOMER' or state <> 'HOLD')`: right.Add(ahead + 10*time.Minute),
 	} {
 		if got := at(sql); got == nil || !got.Equal(want) {
 			t.Errorf("%s: got %v, want %v", sql, got, want)
