@@ -25,13 +25,20 @@ func OrderOf(ctx context.Context, q Querier, orderID string) (money.Order, error
 	return order, err
 }
 
+// NewOrder is the payment data of a hold.
+type NewOrder struct {
+	ID      string
+	Contact booking.Contact
+	Entity  string // the code of the legal entity that is paid; empty: that of the settings
+	Amount  int    // won
+}
+
 // RegisterOrder stores the payment data of a hold under a new order id. The caller has locked the row and checked that the
 // hold is valid. An existing order is replaced: if its payment was attempted, a charge may still arrive, so the order and
-// its payment move to a released row of their own. entity is the code of the legal entity that is paid; empty: that of the
-// settings. It returns booking.ErrSellerChanged if the branch has another one by now.
-func RegisterOrder(ctx context.Context, tx pgx.Tx, r booking.Reservation, c booking.Contact, orderID, entity string, amount int, now time.Time) error {
-	if entity != "" {
-		err := UseEntity(ctx, tx, entity)
+// its payment move to a released row of their own. It returns booking.ErrSellerChanged if the branch has another legal entity by now.
+func RegisterOrder(ctx context.Context, tx pgx.Tx, r booking.Reservation, o NewOrder, now time.Time) error {
+	if o.Entity != "" {
+		err := UseEntity(ctx, tx, o.Entity)
 		if errors.Is(err, ErrEntityRetired) {
 			err = booking.ErrSellerChanged
 		}
@@ -44,18 +51,19 @@ func RegisterOrder(ctx context.Context, tx pgx.Tx, r booking.Reservation, c book
 			return fmt.Errorf("replace order %s: %w", r.OrderID, err)
 		}
 	}
+	c := o.Contact
 	_, err := tx.Exec(ctx, `
 		update reservation set name = $2, mobile = $3, email = $4, mobile_key = $5, email_key = $6, language = $7,
 		       order_id = $8, amount = $9, legal_entity = $12,
 		       consent_version = $10, consent_at = case when $10::text is null then null else $11::timestamptz end
 		where id = $1`,
 		r.ID, null(c.Name), null(c.Mobile), null(c.Email), null(booking.NormalizePhone(c.Mobile)),
-		null(booking.NormalizeEmail(c.Email)), c.Language, orderID, amount, null(c.ConsentVersion), now, null(entity))
+		null(booking.NormalizeEmail(c.Email)), c.Language, o.ID, o.Amount, null(c.ConsentVersion), now, null(o.Entity))
 	if err != nil {
 		return err
 	}
 	_, err = tx.Exec(ctx, `insert into orders (order_id, purchase_id, reservation_id, amount, created_at) values ($1, $2, $2, $3, $4)`,
-		orderID, r.ID, amount, now)
+		o.ID, r.ID, o.Amount, now)
 	return err
 }
 

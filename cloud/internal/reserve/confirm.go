@@ -332,7 +332,7 @@ func (s *Service) sendConfirm(ctx context.Context, q question) error {
 
 // keyRejected postpones a request that failed because the provider rejects our secret key, and alerts the operator.
 func (s *Service) keyRejected(ctx context.Context, q question, err error) error {
-	s.alarmKeyRejected(ctx, q, err)
+	s.reportKeyRejected(ctx, q, err)
 	key := newConfirmKey(q.Reservation.OrderID)
 	if err := postgres.RenewConfirmKey(ctx, s.DB.Pool, q.Reservation.ID, q.Payment.ConfirmKey, key); err != nil {
 		return fmt.Errorf("renew the key of order %s: %w", q.Reservation.OrderID, err)

@@ -255,7 +255,7 @@ func TestOvertakenAnswer(t *testing.T) {
 	}
 	s.wantState(t, order.OrderID, "DONE")
 	if n := s.count(t, `select count(*) from reconciliation_difference`); n != 0 {
-		t.Errorf("%d alarms", n)
+		t.Errorf("%d discrepancies, want 0", n)
 	}
 }
 

@@ -36,7 +36,7 @@ func correctable(ctx context.Context, q postgres.Querier, r booking.Reservation,
 	return !opened, err
 }
 
-// Delivery tells a guest whether the key has been sent.
+// Delivery is what a guest is shown about the delivery of the key.
 type Delivery struct {
 	KeyMessage  booking.MessageState // of the latest message with the key; empty if there is none
 	Mailed      bool                 // it was sent to the e-mail address, also where the number did not take it

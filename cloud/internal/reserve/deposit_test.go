@@ -152,17 +152,17 @@ func TestOverdueWithoutProvider(t *testing.T) {
 	s.Clock.Advance(11 * time.Minute)
 	s.await(t, order.OrderID, "CANCELING")
 	s.Clock.Advance(16 * time.Minute)
-	told := func(open bool) bool {
+	listed := func(open bool) bool {
 		return s.count(t, `select count(*) from reconciliation_difference
 			where order_id = $1 and kind = 'stuck' and (resolved_at is null) = $2`, order.OrderID, open) == 1
 	}
-	s.eventually(t, "the headquarters are notified", func() bool { return told(true) })
+	s.eventually(t, "the discrepancy is listed", func() bool { return listed(true) })
 	if err := s.buyer().Hold(s.ctx, w); err == nil {
 		t.Error("the slot was sold while the account may still take money")
 	}
 	s.Sandbox.ClearFaults()
 	s.await(t, order.OrderID, "CANCELED")
-	s.eventually(t, "the alarm is over", func() bool { return told(false) })
+	s.eventually(t, "the discrepancy is closed", func() bool { return listed(false) })
 }
 
 // TestLostCallback loses the provider's callback: polling finds the deposit.

@@ -248,7 +248,9 @@ func TestEntityRetiredDuringAPurchase(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return postgres.RegisterOrder(ctx, tx, r, booking.Contact{Name: "김", Mobile: w.Mobile, Language: "ko"}, "again-"+order.OrderID, entity, order.Amount, now)
+			return postgres.RegisterOrder(ctx, tx, r, postgres.NewOrder{
+				ID: "again-" + order.OrderID, Contact: booking.Contact{Name: "김", Mobile: w.Mobile, Language: "ko"}, Entity: entity, Amount: order.Amount,
+			}, now)
 		})
 	}
 	s.Assign(t, "", "gangnam", "hongdae", "jamsil")

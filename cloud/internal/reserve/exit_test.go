@@ -314,7 +314,7 @@ func TestRejectedSecretKey(t *testing.T) {
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultError, Status: 401, Code: "UNAUTHORIZED_KEY"})
 	s.answer(t, b, "/payment/confirm", order, 503, "PaymentPendingException")
 	if n := s.open(t, order.OrderID, "provider-key"); n != 1 {
-		t.Errorf("%d alarms, want 1", n)
+		t.Errorf("%d discrepancies, want 1", n)
 	}
 	s.await(t, order.OrderID, "DONE")
 }

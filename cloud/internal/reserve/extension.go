@@ -234,7 +234,9 @@ func (s *Service) holdExtension(ctx context.Context, tx pgx.Tx, root booking.Res
 		return 0, err
 	}
 	contact := booking.Contact{Name: root.Name, Mobile: root.Mobile, Email: root.Email, Language: root.Language}
-	return won, postgres.RegisterOrder(ctx, tx, r, contact, held.OrderID, branch.LegalEntity, won, now)
+	return won, postgres.RegisterOrder(ctx, tx, r, postgres.NewOrder{
+		ID: held.OrderID, Contact: contact, Entity: branch.LegalEntity, Amount: won,
+	}, now)
 }
 
 // notifyExtended notifies the guest that an extension is confirmed. The message has no key: the guest's key stays valid.

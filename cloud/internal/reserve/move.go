@@ -64,6 +64,7 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 	if !ok {
 		return ErrNoRoom
 	}
+	m := plannedMove{MoveRequest: req, branch: branch, room: room, times: times, longest: longest}
 	return s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
 		if err := postgres.LockRooms(ctx, tx, found.Room, room.ID); err != nil {
 			return err
@@ -72,51 +73,69 @@ func (s *Service) Move(ctx context.Context, req MoveRequest) error {
 		if err != nil {
 			return err
 		}
-		r := stay.root
-		switch {
+		c := s.change(ctx, tx, stay.root, now)
+		switch r := stay.root; {
 		case req.Version != 0 && req.Version != r.Version, r.Room != found.Room:
 			return &Stale{r}
 		case r.State == booking.Conflict:
-			c := s.change(ctx, tx, r, now)
-			if err := c.resolveConflict(room, times, req.By.Actor(), req.Reason); err != nil {
-				return err
-			}
-			if !req.Silent {
-				if err := c.notifyResolved(); err != nil {
-					return err
-				}
-			}
-			return c.movedBy(req, room, times, branch.Zone)
+			return c.moveConflict(m)
 		case r.State != booking.Done, r.Extends != 0:
 			return ErrNotMovable
 		}
-		c, to := s.change(ctx, tx, r, now), stay.at(room, times)
-		if !req.WholeStay {
-			if to, err = stay.following(to, longest); err != nil {
-				return err
-			}
-		}
-		req := req
-		req.Silent = req.Silent || to.isAt(r) // nothing changes for the guest; the audit entry names no message, either
-		if err := c.moveTo(stay, branch, to, req.By.Actor(), req.Reason); err != nil {
-			return err
-		}
-		if err := c.settleConflict(); err != nil {
-			return err
-		}
-		if !req.Silent {
-			if err := c.notifyMoved(); err != nil {
-				return err
-			}
-		}
-		return c.movedBy(req, room, to.times, branch.Zone)
+		return c.moveStay(stay, m)
 	})
 }
 
-// movedBy writes the audit entry of a move.
-func (c *change) movedBy(req MoveRequest, room booking.Room, times booking.Interval, zone *time.Location) error {
-	return c.audited(req.By, "reservation.move", map[string]any{
-		"room": room.No, "start": wallTime(times.Start, zone), "end": wallTime(times.End, zone), "reason": req.Reason, "notified": !req.Silent,
+// plannedMove is a request to move a reservation, with the branch, the room and the times that it names.
+type plannedMove struct {
+	MoveRequest
+	branch  booking.Branch
+	room    booking.Room
+	times   booking.Interval
+	longest time.Duration // of the stay after the move
+}
+
+// moveConflict makes a partner's booking in conflict a stay in the room at the time.
+func (c *change) moveConflict(m plannedMove) error {
+	if err := c.resolveConflict(m.room, m.times, m.By.Actor(), m.Reason); err != nil {
+		return err
+	}
+	if !m.Silent {
+		if err := c.notifyResolved(); err != nil {
+			return err
+		}
+	}
+	return c.movedBy(m, m.times)
+}
+
+// moveStay moves a confirmed stay, notifies its guest and writes the audit entry.
+func (c *change) moveStay(stay stay, m plannedMove) (err error) {
+	to := stay.at(m.room, m.times)
+	if !m.WholeStay {
+		if to, err = stay.following(to, m.longest); err != nil {
+			return err
+		}
+	}
+	m.Silent = m.Silent || to.isAt(stay.root) // nothing changes for the guest; the audit entry names no message, either
+	if err := c.moveTo(stay, m.branch, to, m.By.Actor(), m.Reason); err != nil {
+		return err
+	}
+	if err := c.settleConflict(); err != nil {
+		return err
+	}
+	if !m.Silent {
+		if err := c.notifyMoved(); err != nil {
+			return err
+		}
+	}
+	return c.movedBy(m, to.times)
+}
+
+// movedBy writes the audit entry of a move to the times.
+func (c *change) movedBy(m plannedMove, times booking.Interval) error {
+	zone := m.branch.Zone
+	return c.audited(m.By, "reservation.move", map[string]any{
+		"room": m.room.No, "start": wallTime(times.Start, zone), "end": wallTime(times.End, zone), "reason": m.Reason, "notified": !m.Silent,
 	})
 }
 
@@ -218,7 +237,7 @@ func (c *change) passAt(room booking.Room, times booking.Interval) error {
 	return c.issuePass()
 }
 
-// notifyMoved tells the guest the new room and time of a stay.
+// notifyMoved notifies the guest of the new room and time of a stay.
 func (c *change) notifyMoved() error { return c.notifyPlace(notify.ReservationMoved) }
 
 // notifyPlace sends the guest a message with the room and time that a stay has now.

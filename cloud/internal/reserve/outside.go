@@ -131,6 +131,7 @@ func (s *Service) refresh(ctx context.Context, id booking.ReservationID) error {
 	return err
 }
 
+// settleOutside records a refund outside the provider and ends the reservation, or has the refund wait for another administrator.
 func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 	f := c.Refund
 	if f != nil && f.State != money.RefundFailed && !stuckSince(*f, c.now) {
@@ -139,48 +140,53 @@ func (c *change) settleOutside(req OutsideRequest) (RefundResult, error) {
 	if f != nil && f.Amount == 0 && req.Amount == 0 && c.r().State == booking.Canceling && c.Payment.Status == toss.StatusWaitingForDeposit {
 		return c.giveUpAccount(*f, req)
 	}
-	if c.Payment.Status == toss.StatusWaitingForDeposit || c.r().PaidAt.IsZero() && f == nil { // an account without a deposit, or no charge
-		return RefundResult{}, ErrNothingToRefund
-	}
-	left, rejected := c.Payment.InBalance(), 0
-	if f != nil && f.Outstanding() {
-		rejected = f.Amount // the guest does not have it yet
-	}
-	left += rejected
-	if left <= 0 {
-		return RefundResult{}, ErrNothingToRefund
-	}
-	won := req.Amount
-	if won == 0 {
-		won = owed(left, c.Payment, f)
-	}
-	if won <= 0 {
-		return RefundResult{}, ErrNothingToRefund
-	}
-	if won > left {
-		return RefundResult{}, ErrExceedsBalance
-	}
-	if req.approvedBy == "" && c.above(c.r().Amount-left+won) {
-		req.Amount = won
-		id, err := c.awaitOutside(f, req)
-		return RefundResult{ID: id, Amount: won, Balance: left - won, Waits: true}, err
-	}
-	if f != nil && f.KeepsStay {
-		if err := postgres.CountReturned(c.ctx, c.tx, c.r().ID, -f.Amount); err != nil {
-			return RefundResult{}, err
-		}
-	}
-	id, err := c.recordOutside(f, won, rejected, req)
+	sums, err := c.sumsOutside(req.Amount)
 	if err != nil {
 		return RefundResult{}, err
 	}
-	if err := c.endOutside(won); err != nil {
+	result := RefundResult{Amount: sums.won, Balance: sums.left - sums.won}
+	if req.approvedBy == "" && c.above(c.r().Amount-result.Balance) {
+		req.Amount, result.Waits = sums.won, true
+		result.ID, err = c.awaitOutside(f, req)
+		return result, err
+	}
+	if result.ID, err = c.recordOutside(sums, req); err != nil {
 		return RefundResult{}, err
 	}
-	if err := c.wakeReceipt(); err != nil {
+	if err := c.endOutside(sums.won); err != nil {
 		return RefundResult{}, err
 	}
-	return RefundResult{ID: id, Amount: won, Balance: left - won}, nil
+	return result, c.wakeReceipt()
+}
+
+// outsideSums are the sums of a refund outside the provider, in won.
+type outsideSums struct {
+	won      int // the guest receives
+	left     int // the guest has paid and not received back
+	rejected int // the part of left whose transfer the bank has rejected
+}
+
+// sumsOutside checks the amount that an administrator has refunded; 0: all that the guest is to have.
+func (c *change) sumsOutside(amount int) (outsideSums, error) {
+	f := c.Refund
+	if c.Payment.Status == toss.StatusWaitingForDeposit || c.r().PaidAt.IsZero() && f == nil { // an account without a deposit, or no charge
+		return outsideSums{}, ErrNothingToRefund
+	}
+	sums := outsideSums{won: amount, left: c.Payment.InBalance()}
+	if f != nil && f.Outstanding() {
+		sums.rejected = f.Amount
+		sums.left += sums.rejected
+	}
+	if amount == 0 {
+		sums.won = owed(sums.left, c.Payment, f)
+	}
+	if sums.left <= 0 || sums.won <= 0 {
+		return outsideSums{}, ErrNothingToRefund
+	}
+	if sums.won > sums.left {
+		return outsideSums{}, ErrExceedsBalance
+	}
+	return sums, nil
 }
 
 // giveUpAccount ends a reservation whose virtual account the provider does not close: no deposit has arrived. One that still arrives is a late
@@ -210,30 +216,34 @@ func stuckSince(f money.Refund, now time.Time) bool {
 	return now.Sub(f.RequestedAt) > stuckAfter
 }
 
-func (c *change) recordOutside(f *money.Refund, won, rejected int, req OutsideRequest) (id int64, err error) {
-	if f == nil {
-		id, err = postgres.OpenRefund(c.ctx, c.tx, money.Refund{
-			Reservation: req.ID, Reason: req.Reason, Amount: won, By: req.actor(), KeyRevoked: c.r().State == booking.Done, IdempotencyKey: newCancelKey(req.ID),
-		})
-		if err != nil {
-			return 0, err
+// recordOutside completes the open refund of the payment, or a new one, with the sums, and books them.
+func (c *change) recordOutside(sums outsideSums, req OutsideRequest) (id int64, err error) {
+	if f := c.Refund; f != nil {
+		id = f.ID
+		if f.KeepsStay {
+			err = postgres.CountReturned(c.ctx, c.tx, c.r().ID, -f.Amount)
 		}
 	} else {
-		id = f.ID
+		id, err = postgres.OpenRefund(c.ctx, c.tx, money.Refund{
+			Reservation: req.ID, Reason: req.Reason, Amount: sums.won, By: req.actor(), KeyRevoked: c.r().State == booking.Done, IdempotencyKey: newCancelKey(req.ID),
+		})
 	}
-	err = postgres.SettleRefundOutside(c.ctx, c.tx, c.r().ID, id, won, rejected, req.evidence())
+	if err != nil {
+		return 0, err
+	}
+	err = postgres.SettleRefundOutside(c.ctx, c.tx, c.r().ID, id, sums.won, sums.rejected, req.evidence())
 	if err != nil {
 		return 0, fmt.Errorf("settle refund %d outside: %w", id, err)
 	}
-	if err := c.entry("refund.outside", won, "", req.evidence()); err != nil {
+	if err := c.entry("refund.outside", sums.won, "", req.evidence()); err != nil {
 		return 0, err
 	}
-	if rejected > 0 { // the books have it as refunded
-		if err := c.bookEntry(money.Entry{Source: fmt.Sprint("rejected:", id), Kind: money.Rejected, Won: rejected}); err != nil {
+	if sums.rejected > 0 { // the books have it as refunded
+		if err := c.bookEntry(money.Entry{Source: fmt.Sprint("rejected:", id), Kind: money.Rejected, Won: sums.rejected}); err != nil {
 			return 0, err
 		}
 	}
-	return id, c.bookEntry(money.Entry{Source: fmt.Sprint("outside:", id), Kind: money.Outside, Won: -won})
+	return id, c.bookEntry(money.Entry{Source: fmt.Sprint("outside:", id), Kind: money.Outside, Won: -sums.won})
 }
 
 // endOutside cancels the reservation and closes the discrepancies about its refund.

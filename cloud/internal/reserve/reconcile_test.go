@@ -132,7 +132,7 @@ func TestProviderConfirmsAnotherAmount(t *testing.T) {
 	id := s.await(t, order.OrderID, "CANCELED")
 	s.awaitRefund(t, id, "COMPLETED")
 	if n := s.count(t, `select count(*) from reconciliation_difference where order_id = $1 and kind = 'amount'`, order.OrderID); n != 1 {
-		t.Error("no alarm")
+		t.Errorf("%d discrepancies, want 1", n)
 	}
 	if reply := s.answer(t, b, "/payment/confirm", order, 400, "PaymentFailedException"); reply.ErrorCode != "REFUNDED_PAYMENT" {
 		t.Errorf("code %q, want REFUNDED_PAYMENT", reply.ErrorCode)

@@ -232,7 +232,7 @@ func (s *Service) unclearRefund(ctx context.Context, q question, cause error) er
 		return errOvertaken // continue with the other request
 	case rule.AskLater:
 		s.Log.WarnContext(ctx, "refund: asking again later", "order_id", q.Reservation.OrderID, "error", cause)
-		s.alarmKeyRejected(ctx, q, cause)
+		s.reportKeyRejected(ctx, q, cause)
 		return s.retryRefund(ctx, q, cause)
 	}
 	if toss.ClassOf(cause) == toss.Misconfigured {
@@ -479,55 +479,68 @@ func (s *Service) RetryRefund(ctx context.Context, req RetryRefundRequest) error
 	}
 	var (
 		refund money.Refund
-		waits  bool // another administrator has to approve the account
+		waits  bool
 	)
-	err := s.locked(ctx, req.ID, func(c *change) error {
-		if _, err := c.reachable(req.By); err != nil {
-			return err
-		}
-		var err error
-		if c.Snapshot, err = load(c.ctx, c.tx, c.r()); errors.Is(err, postgres.ErrNoPayment) {
-			return ErrNotFound
-		}
-		if err != nil {
-			return err
-		}
-		f := c.Refund
-		if f == nil || f.State != money.RefundFailed {
-			return ErrNotFound
-		}
-		if req.Account == nil && f.AccountBy != "" {
-			return ErrSameAdministrator // an account that waits for approval must be approved or replaced
-		}
-		if !c.ByDeposit() { // the provider accepts an account for nothing else
-			req.Account, sealed = nil, nil
-		}
-		refund = *f
-		refund.IdempotencyKey = newCancelKey(req.ID)
-		if err := postgres.ReopenRefund(c.ctx, c.tx, f.ID, sealed, refund.IdempotencyKey); err != nil {
-			return err
-		}
-		if err := c.settleAt(c.now.Add(watchdogDelay)); err != nil {
-			return err
-		}
-		if err := c.entry("cancel.retried", f.Amount, "", map[string]any{"by": req.By.Actor()}); err != nil {
-			return err
-		}
-		if waits, err = c.noteAccount(f.ID, req.Account, req.By.Actor()); err != nil {
-			return err
-		}
-		// Another account does not replace the approval of an amount.
-		if !waits && f.KeepsStay && f.HeldBack() && c.above(c.r().Amount-c.Left()+f.Amount) {
-			if waits, err = true, c.awaitApproval(f.ID, req.By.Actor(), money.AmountApprovalRequired); err != nil {
-				return err
-			}
-		}
-		return c.audited(req.By, "reservation.refund", accountDetail(req.Account, waits))
+	err := s.locked(ctx, req.ID, func(c *change) (err error) {
+		refund, waits, err = c.reopenRefund(req, sealed)
+		return err
 	})
 	if err != nil || waits {
 		return err
 	}
 	return s.runRefund(ctx, refund)
+}
+
+// failedRefund returns the failed refund of the reservation, or ErrNotFound.
+func (c *change) failedRefund(by account.Principal) (f money.Refund, err error) {
+	if _, err := c.reachable(by); err != nil {
+		return f, err
+	}
+	c.Snapshot, err = load(c.ctx, c.tx, c.r())
+	if errors.Is(err, postgres.ErrNoPayment) {
+		return f, ErrNotFound
+	}
+	if err != nil {
+		return f, err
+	}
+	if c.Refund == nil || c.Refund.State != money.RefundFailed {
+		return f, ErrNotFound
+	}
+	return *c.Refund, nil
+}
+
+// reopenRefund requests a failed refund again, under another key. waits: another administrator has to approve the account or the amount.
+func (c *change) reopenRefund(req RetryRefundRequest, sealed []byte) (f money.Refund, waits bool, err error) {
+	if f, err = c.failedRefund(req.By); err != nil {
+		return f, false, err
+	}
+	if req.Account == nil && f.AccountBy != "" {
+		return f, false, ErrSameAdministrator // an account that waits for approval must be approved or replaced
+	}
+	if !c.ByDeposit() { // the provider accepts an account for nothing else
+		req.Account, sealed = nil, nil
+	}
+	f.IdempotencyKey = newCancelKey(req.ID)
+	if err := postgres.ReopenRefund(c.ctx, c.tx, f.ID, sealed, f.IdempotencyKey); err != nil {
+		return f, false, err
+	}
+	if err := c.settleAt(c.now.Add(watchdogDelay)); err != nil {
+		return f, false, err
+	}
+	if err := c.entry("cancel.retried", f.Amount, "", map[string]any{"by": req.By.Actor()}); err != nil {
+		return f, false, err
+	}
+	if waits, err = c.noteAccount(f.ID, req.Account, req.By.Actor()); err != nil {
+		return f, waits, err
+	}
+	// Another account does not replace the approval of an amount.
+	if !waits && f.KeepsStay && f.HeldBack() && c.above(c.r().Amount-c.Left()+f.Amount) {
+		waits = true
+		if err := c.awaitApproval(f.ID, req.By.Actor(), money.AmountApprovalRequired); err != nil {
+			return f, waits, err
+		}
+	}
+	return f, waits, c.audited(req.By, "reservation.refund", accountDetail(req.Account, waits))
 }
 
 // runRefund sends a recorded refund. Concurrent requests share one call.

@@ -70,7 +70,8 @@ func (s *Service) Register(ctx context.Context, token Token, contact booking.Con
 		if err := s.limitPhone(ctx, tx, held, contact.Mobile, now); err != nil {
 			return err
 		}
-		if err := postgres.RegisterOrder(ctx, tx, held, contact, orderID, branch.LegalEntity, price, now); err != nil {
+		order := postgres.NewOrder{ID: orderID, Contact: contact, Entity: branch.LegalEntity, Amount: price}
+		if err := postgres.RegisterOrder(ctx, tx, held, order, now); err != nil {
 			return err
 		}
 		return postgres.WishReceipt(ctx, tx, held.ID, wish.seal(s))

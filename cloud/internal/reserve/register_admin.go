@@ -205,20 +205,21 @@ func (c *change) requestAccount(req AccountRequest) error {
 	if err != nil {
 		return err
 	}
-	order, err := c.newOrderID(c.ctx, c.tx, ordered{
+	id, err := c.newOrderID(c.ctx, c.tx, ordered{
 		Entity: branch.LegalEntity, Room: r.Room, Times: r.Interval, Mobile: req.Mobile, Language: req.Language, Source: booking.Admin,
 	})
 	if err != nil {
 		return err
 	}
-	if err := postgres.RegisterOrder(c.ctx, c.tx, r, req.Contact, order, branch.LegalEntity, req.Amount, c.now); err != nil {
+	order := postgres.NewOrder{ID: id, Contact: req.Contact, Entity: branch.LegalEntity, Amount: req.Amount}
+	if err := postgres.RegisterOrder(c.ctx, c.tx, r, order, c.now); err != nil {
 		return err
 	}
 	if _, err := postgres.SetState(c.ctx, c.tx, r.ID, booking.Hold, booking.Confirming); err != nil {
 		return err
 	}
 	err = postgres.StartAttempt(c.ctx, c.tx, money.Payment{
-		Reservation: r.ID, KeySet: string(toss.API.Of(branch.LegalEntity)), ConfirmKey: "issue-" + order, AttemptedAt: c.now,
+		Reservation: r.ID, KeySet: string(toss.API.Of(branch.LegalEntity)), ConfirmKey: "issue-" + id, AttemptedAt: c.now,
 	}, c.now.Add(watchdogDelay))
 	if err != nil {
 		return err
@@ -226,7 +227,7 @@ func (c *change) requestAccount(req AccountRequest) error {
 	if err := c.Queue.Settle(c.ctx, c.tx, r.ID, c.now.Add(watchdogDelay)); err != nil {
 		return err
 	}
-	c.Reservation.OrderID = order
+	c.Reservation.OrderID = id
 	if err := c.entry("account.requested", req.Amount, "", nil); err != nil {
 		return err
 	}
@@ -244,7 +245,7 @@ func (s *Service) sendIssue(ctx context.Context, q question, request toss.Virtua
 		s.Log.WarnContext(ctx, "virtual account: outcome unknown", "order_id", request.OrderID, "error", err)
 		return s.Settle(ctx, q.Reservation.ID)
 	case toss.Misconfigured:
-		s.alarmKeyRejected(ctx, q, err)
+		s.reportKeyRejected(ctx, q, err)
 		s.Log.ErrorContext(ctx, "virtual account: the provider does not accept our request", "order_id", request.OrderID, "error", err)
 	}
 	return s.act(ctx, q, answer{refused: refusal(err), unknown: true})

@@ -150,7 +150,7 @@ func (s *Service) resend(ctx context.Context, q question) error {
 	case rule.Refusal:
 		return s.apply(ctx, q, answer{refused: refusal(err), unknown: unknownPayment(err)})
 	}
-	s.alarmKeyRejected(ctx, q, err)
+	s.reportKeyRejected(ctx, q, err)
 	if rule.Answered(err) {
 		// The provider replays its error for the old key for 15 days.
 		key := newConfirmKey(q.Reservation.OrderID)
@@ -161,13 +161,13 @@ func (s *Service) resend(ctx context.Context, q question) error {
 	return s.later(ctx, q)
 }
 
-// alarmKeyRejected records that the provider rejects the secret key: no payment works until an operator corrects it.
-func (s *Service) alarmKeyRejected(ctx context.Context, q question, err error) {
+// reportKeyRejected records that the provider rejects the secret key: no payment works until an operator corrects it.
+func (s *Service) reportKeyRejected(ctx context.Context, q question, err error) {
 	if !toss.KeyRejected(err) {
 		return
 	}
 	if err := s.report(ctx, s.DB.Pool, q.Reservation.OrderID, providerKey, "the provider rejects our secret key: "+err.Error()); err != nil {
-		s.Log.ErrorContext(ctx, "the provider rejects our secret key, and the alarm was not stored", "error", err)
+		s.Log.ErrorContext(ctx, "the provider rejects our secret key, and the discrepancy was not stored", "error", err)
 	}
 }
 

@@ -232,7 +232,9 @@ func (b *both) hold(t *rapid.T) {
 		if err != nil {
 			return err
 		}
-		return postgres.RegisterOrder(ctx, tx, r, booking.Contact{Name: "홍길동", Mobile: row.Mobile, Language: "ko"}, order, "", price, now)
+		return postgres.RegisterOrder(ctx, tx, r, postgres.NewOrder{
+			ID: order, Contact: booking.Contact{Name: "홍길동", Mobile: row.Mobile, Language: "ko"}, Amount: price,
+		}, now)
 	})
 	if err != nil {
 		t.Fatal(err)

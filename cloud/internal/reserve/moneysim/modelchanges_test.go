@@ -109,7 +109,9 @@ func (b *both) change(t *rapid.T, hold booking.Reservation, of *row, won int, ac
 		if err := postgres.SetReplacedAccount(ctx, tx, id, account); err != nil {
 			return err
 		}
-		return postgres.RegisterOrder(ctx, tx, locked, booking.Contact{Name: "홍길동", Mobile: r.Mobile, Language: "ko"}, order, "", won, now)
+		return postgres.RegisterOrder(ctx, tx, locked, postgres.NewOrder{
+			ID: order, Contact: booking.Contact{Name: "홍길동", Mobile: r.Mobile, Language: "ko"}, Amount: won,
+		}, now)
 	})
 	if err != nil {
 		t.Fatal(err)

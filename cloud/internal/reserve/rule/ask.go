@@ -238,7 +238,7 @@ const (
 	Over        CancelAction = "over"         // it has ended already
 )
 
-// Cancel is what a request to cancel a reservation leads to. charged says that the provider has a payment of it, account
+// Cancel is what a request to cancel a reservation leads to. charged: the provider has a payment of it, account
 // that the request names an account for a deposit.
 func Cancel(r booking.Reservation, charged, account bool) CancelAction {
 	switch r.State {
