@@ -47,15 +47,12 @@ type Found struct {
 	booking.Reservation
 }
 
-// likePattern escapes the wildcards of LIKE.
-var likePattern = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
-
 // Search returns the latest reservations of branches by a part of a name, a part of a phone number (four digits or
 // more), or a whole order id, reservation id or e-mail address.
 //
 // The audit log records the reservations found, not the query: it may be a name.
 func (s *Service) Search(ctx context.Context, by string, branches []string, text string) ([]Found, error) {
-	rows, err := postgres.SearchReservations(ctx, s.DB.Pool, branches, text, likePattern.Replace(text), booking.NormalizePhone(text), maxFound)
+	rows, err := postgres.SearchReservations(ctx, s.DB.Pool, branches, text, maxFound)
 	if err != nil {
 		return nil, err
 	}
@@ -79,5 +76,5 @@ func (s *Service) Search(ctx context.Context, by string, branches []string, text
 
 // SearchRooms returns rooms of branches whose branch, number or machine contain every word of a text.
 func (s *Service) SearchRooms(ctx context.Context, branches []string, text string) ([]postgres.RoomName, error) {
-	return postgres.SearchRooms(ctx, s.DB.Pool, branches, strings.Fields(likePattern.Replace(text)), maxFoundRooms)
+	return postgres.SearchRooms(ctx, s.DB.Pool, branches, text, maxFoundRooms)
 }

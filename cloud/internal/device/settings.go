@@ -39,7 +39,7 @@ func (s *Service) ChangeSettings(ctx context.Context, username string, base *uin
 		return 0, fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	err = s.DB.InTx(ctx, func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-		version, err = s.addSettings(ctx, tx, username, base, text, actor, now)
+		version, err = addSettings(ctx, tx, postgres.NewSettings{Username: username, Base: base, Text: text, By: actor}, now)
 		return err
 	})
 	if err != nil {
@@ -48,17 +48,18 @@ func (s *Service) ChangeSettings(ctx context.Context, username string, base *uin
 	return version, nil
 }
 
-func (s *Service) addSettings(ctx context.Context, tx pgx.Tx, username string, base *uint64, text, actor string, now time.Time) (uint64, error) {
-	branch, err := postgres.BranchOfAgent(ctx, tx, username)
+// addSettings adds the next version of the settings of an agent, with its audit entry.
+func addSettings(ctx context.Context, tx pgx.Tx, n postgres.NewSettings, now time.Time) (uint64, error) {
+	branch, err := postgres.BranchOfAgent(ctx, tx, n.Username)
 	if err != nil {
 		return 0, err
 	}
-	version, err := postgres.InsertSettings(ctx, tx, username, base, text, actor, now)
+	version, err := postgres.InsertSettings(ctx, tx, n, now)
 	if err != nil {
 		return 0, err
 	}
 	return version, postgres.AppendAudit(ctx, tx, audit.Entry{
-		Actor: actor, Branch: branch, Action: "agent.settings", Target: username, Detail: map[string]any{"version": version},
+		Actor: n.By, Branch: branch, Action: "agent.settings", Target: n.Username, Detail: map[string]any{"version": version},
 	})
 }
 
@@ -71,7 +72,7 @@ func (s *Service) SettingsFile(ctx context.Context, from protocol.Agent, m proto
 		if err == nil && last.CreatedBy == author && now.Sub(last.CreatedAt) < fileInterval {
 			return nil // it repeats its file
 		}
-		_, err = s.addSettings(ctx, tx, from.Username, &m.Base, m.Text, author, now)
+		_, err = addSettings(ctx, tx, postgres.NewSettings{Username: from.Username, Base: &m.Base, Text: m.Text, By: author}, now)
 		return err
 	})
 	if errors.Is(err, ErrSettingsChanged) {

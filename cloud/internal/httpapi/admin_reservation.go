@@ -17,7 +17,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// reservationDetail is GET /admin/reservation/{id}.
+// reservationDetail serves GET /admin/reservation/{id}.
 func (a *API) reservationDetail(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
 	if err != nil {
@@ -59,7 +59,7 @@ type paidDetail struct {
 func wirePaidDetail(d reserve.Receipt) paidDetail {
 	zone, confirmed := d.Branch.Zone, d.PaidAt
 	if confirmed.IsZero() {
-		confirmed = d.CreatedAt // a partner does not say when it was paid
+		confirmed = d.CreatedAt // a partner does not report when it was paid
 	}
 	room, _ := d.Branch.Room(d.RoomNo)
 	return paidDetail{
@@ -109,7 +109,7 @@ func wireBookingDetail(d reserve.Receipt, now time.Time) bookingDetail {
 	return detail
 }
 
-// adminCancel is DELETE /admin/reservation/{id}. The refund account comes in a body, so that account numbers stay out
+// adminCancel serves DELETE /admin/reservation/{id}. The refund account comes in a body, so that account numbers stay out
 // of access logs (docs/specification.md, Refunds 4).
 func (a *API) adminCancel(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
@@ -140,7 +140,7 @@ func (a *API) adminCancel(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// moveReservation is PUT /admin/reservation/{payId}.
+// moveReservation serves PUT /admin/reservation/{payId}.
 func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
 	if err != nil {
@@ -186,7 +186,7 @@ func (a *API) moveReservation(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// registerWithoutPayment is POST /admin/payment.
+// registerWithoutPayment serves POST /admin/payment.
 func (a *API) registerWithoutPayment(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Name      *string `json:"name"`
@@ -200,7 +200,7 @@ func (a *API) registerWithoutPayment(w http.ResponseWriter, r *http.Request) err
 	if err := wire.DecodeOptional(r, &body); err != nil {
 		return err
 	}
-	contact, err := readContact(r, body.Name, 50, false, body.MobileNum, false, body.Email)
+	contact, err := readContact(r, 50, false, body.Name, body.MobileNum, body.Email)
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (a *API) registerWithoutPayment(w http.ResponseWriter, r *http.Request) err
 	return wire.WriteData(w, nil)
 }
 
-// issueAccount is POST /admin/v2/virtual-accounts.
+// issueAccount serves POST /admin/v2/virtual-accounts.
 func (a *API) issueAccount(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Amount    *int    `json:"amount"`
@@ -245,7 +245,7 @@ func (a *API) issueAccount(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	contact, err := readContact(r, body.Name, 100, true, body.MobileNum, true, body.Email)
+	contact, err := readContact(r, 100, true, body.Name, body.MobileNum, body.Email)
 	if err != nil {
 		return err
 	}
@@ -272,7 +272,7 @@ func (a *API) issueAccount(w http.ResponseWriter, r *http.Request) error {
 	}{"virtualaccount"})
 }
 
-// switchRoom is PATCH /admin/machines/{branch}/{room}.
+// switchRoom serves PATCH /admin/machines/{branch}/{room}.
 func (a *API) switchRoom(w http.ResponseWriter, r *http.Request) error {
 	code := chi.URLParam(r, "branch")
 	if err := wire.Scope(r, code); err != nil {
@@ -348,7 +348,7 @@ func conflictKind(r booking.Reservation) (kind, status, description string) {
 	return "PAID", "DONE", "결제 완료"
 }
 
-// retryRefund is POST /v2/admin/reservations/{id}/refund: a refund that failed is sent on its way again, to another
+// retryRefund serves POST /v2/admin/reservations/{id}/refund: a refund that failed is sent on its way again, to another
 // account if one is given.
 func (a *API) retryRefund(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
@@ -369,7 +369,7 @@ func (a *API) retryRefund(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// declineRefund is DELETE /v2/admin/reservations/{id}/refund/approval: a refund that waits for a second administrator is not
+// declineRefund serves DELETE /v2/admin/reservations/{id}/refund/approval: a refund that waits for a second administrator is not
 // executed.
 func (a *API) declineRefund(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
@@ -382,7 +382,7 @@ func (a *API) declineRefund(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// approveRefund is POST /v2/admin/reservations/{id}/refund/approval: a second administrator approves a refund to an account
+// approveRefund serves POST /v2/admin/reservations/{id}/refund/approval: a second administrator approves a refund to an account
 // that is not the guest's, or one above the limit.
 func (a *API) approveRefund(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
@@ -395,7 +395,7 @@ func (a *API) approveRefund(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// reconcile is POST /v2/admin/reconciliation (headquarters): compares the provider's books of the last week with ours.
+// reconcile serves POST /v2/admin/reconciliation (headquarters): compares the provider's books of the last week with ours.
 func (a *API) reconcile(w http.ResponseWriter, r *http.Request) error {
 	report, err := a.Reserve.Reconcile(r.Context(), reserve.Full, reserve.ReconcileSpan)
 	if err != nil && (len(report.Failed) == 0 || errors.Is(err, reserve.ErrBooksUnavailable)) {
@@ -411,7 +411,7 @@ func (a *API) reconcile(w http.ResponseWriter, r *http.Request) error {
 	}{report.Compared, len(report.Discrepancies), failed, append([]string{}, report.Retired...)})
 }
 
-// resendKey is POST /v2/admin/reservations/{id}/key-message.
+// resendKey serves POST /v2/admin/reservations/{id}/key-message.
 func (a *API) resendKey(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
 	if err != nil {

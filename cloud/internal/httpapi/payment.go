@@ -44,7 +44,7 @@ func (a *API) registerPayment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	contact, err := readContact(r, body.Name, 50, true, body.MobileNum, true, body.Email)
+	contact, err := readContact(r, 50, true, body.Name, body.MobileNum, body.Email)
 	if err != nil {
 		return err
 	}
@@ -96,18 +96,18 @@ func readExpected(branch *string, room *int, start, end *string) (reserve.Expect
 	return expected, err
 }
 
-// readContact reads the contact of a guest.
-func readContact(r *http.Request, name *string, maxName int, nameRequired bool, number *string, numberRequired bool, address *string) (booking.Contact, error) {
+// readContact reads the contact of a guest. maxName is the longest name; required: name and number must be given.
+func readContact(r *http.Request, maxName int, required bool, name, number, address *string) (booking.Contact, error) {
 	contact := booking.Contact{Language: wire.Language(r)}
 	read := wire.OptionalText
-	if nameRequired {
+	if required {
 		read = wire.Text
 	}
 	var err error
 	if contact.Name, err = read("name", name, maxName); err != nil {
 		return contact, err
 	}
-	if contact.Mobile, err = wire.Mobile("mobileNum", number, numberRequired); err != nil {
+	if contact.Mobile, err = wire.Mobile("mobileNum", number, required); err != nil {
 		return contact, err
 	}
 	contact.Email, err = wire.Email("email", address)
@@ -193,7 +193,7 @@ type confirmed struct {
 	Amount             *int    `json:"virtualaccountAmount"`
 	CustomerName       *string `json:"virtualaccountCustomerName"`
 	DueDate            *string `json:"virtualaccountDueDate"`
-	Extension          bool    `json:"extension,omitempty"` // an addition, so only where it says something: no key is sent
+	Extension          bool    `json:"extension,omitempty"` // an addition, present only if it is true: no key is sent
 }
 
 func wireConfirmed(receipt reserve.Receipt) confirmed {

@@ -41,14 +41,21 @@ type AgentSettings struct {
 // maxReportedVersion bounds the number of a version that an agent may claim to have.
 const maxReportedVersion = 1_000_000_000
 
+// NewSettings is the next version of the settings of an agent.
+type NewSettings struct {
+	Username string
+	Base     *uint64 // the last version known to the author; nil: any
+	Text     string
+	By       string // the actor in the audit log
+}
+
 // InsertSettings adds the next version of the settings of an agent, which is then sent to it. Its number is higher than every one that
-// the agent has received: after a restore the database lacks the latest ones. base is the last version known to
-// the author; nil: any. It returns ErrNoAgent for an unknown or revoked credential, and ErrSettingsChanged.
-func InsertSettings(ctx context.Context, tx pgx.Tx, username string, base *uint64, text, by string, now time.Time) (version uint64, err error) {
+// the agent has received: after a restore the database lacks the latest ones. It returns ErrNoAgent for an unknown or revoked credential, and ErrSettingsChanged.
+func InsertSettings(ctx context.Context, tx pgx.Tx, s NewSettings, now time.Time) (version uint64, err error) {
 	var last, received uint64
 	err = tx.QueryRow(ctx, `
 		select least(coalesce((report -> 'settings' ->> 'highest')::numeric, 0), $2) from agent_credential
-		where username = $1 and revoked_at is null for no key update`, username, maxReportedVersion).Scan(&received)
+		where username = $1 and revoked_at is null for no key update`, s.Username, maxReportedVersion).Scan(&received)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, ErrNoAgent
 	}
@@ -56,20 +63,20 @@ func InsertSettings(ctx context.Context, tx pgx.Tx, username string, base *uint6
 		return 0, err
 	}
 	// A statement of its own: one that waits for the lock does not see the version of the editor before it.
-	err = tx.QueryRow(ctx, `select coalesce(max(version), 0) from agent_settings where username = $1`, username).Scan(&last)
+	err = tx.QueryRow(ctx, `select coalesce(max(version), 0) from agent_settings where username = $1`, s.Username).Scan(&last)
 	if err != nil {
 		return 0, err
 	}
 	received = max(received, last)
-	if base != nil && *base != last && *base != received {
+	if s.Base != nil && *s.Base != last && *s.Base != received {
 		return 0, ErrSettingsChanged
 	}
 	last = received
 	batch := new(pgx.Batch)
-	batch.Queue(`update agent_settings set state = 'superseded', state_at = $2 where username = $1 and state = 'asked'`, username, now)
+	batch.Queue(`update agent_settings set state = 'superseded', state_at = $2 where username = $1 and state = 'asked'`, s.Username, now)
 	batch.Queue(`insert into agent_settings (username, version, settings, created_by, created_at, state_at) values ($1, $2, $3, $4, $5, $5)`,
-		username, last+1, text, by, now)
-	batch.Queue(`delete from agent_settings where username = $1 and version <= $2 and state <> 'in-use'`, username, int64(last+1)-keptSettings)
+		s.Username, last+1, s.Text, s.By, now)
+	batch.Queue(`delete from agent_settings where username = $1 and version <= $2 and state <> 'in-use'`, s.Username, int64(last+1)-keptSettings)
 	return last + 1, tx.SendBatch(ctx, batch).Close()
 }
 

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -70,16 +71,19 @@ func HistoryOf(ctx context.Context, q Querier, id booking.ReservationID) ([]Hist
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[HistoryEntry])
 }
 
-// SearchReservations finds the latest reservations of branches by a part of a name, a part of a phone number (digits
-// only, at least four), or a whole order id, id or e-mail address. pattern is the text with LIKE's wildcards escaped. Of a partner's stay
-// that is stored in parts, it finds the first, which has the key.
-func SearchReservations(ctx context.Context, q Querier, branches []string, text, pattern, digits string, limit int) ([]booking.Reservation, error) {
+// likePattern escapes the wildcards of LIKE.
+var likePattern = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+// SearchReservations finds the latest reservations of branches by a part of a name, a part of a phone number (at
+// least four digits), or a whole order id, id or e-mail address. Of a partner's stay that is stored in parts, it finds the first, which has
+// the key.
+func SearchReservations(ctx context.Context, q Querier, branches []string, text string, limit int) ([]booking.Reservation, error) {
 	return manyReservations(ctx, q, `
 		join branch b on b.id = r.branch_id
 		where ($1::text[] is null or b.code = any($1)) and r.state not in ('EXPIRED', 'RELEASED') and (r.extends is null or r.source <> 'PARTNER')
 		  and (r.name ilike '%' || $5 || '%' or r.order_id = $2 or r.email_key = lower($2)
 		       or length($3) >= 4 and r.mobile_key like '%' || $3 || '%' or $3 = $2 and r.id::text = $3)
-		order by r.start_at desc limit $4`, branches, text, digits, limit, pattern)
+		order by r.start_at desc limit $4`, branches, text, booking.NormalizePhone(text), limit, likePattern.Replace(text))
 }
 
 // RoomName names a room of a branch.
@@ -89,15 +93,14 @@ type RoomName struct {
 	Machine string
 }
 
-// SearchRooms finds rooms of branches whose branch, number and machine contain every pattern. The patterns are words with
-// LIKE's wildcards escaped.
-func SearchRooms(ctx context.Context, q Querier, branches, patterns []string, limit int) ([]RoomName, error) {
+// SearchRooms finds rooms of branches whose branch, number and machine contain every word of a text.
+func SearchRooms(ctx context.Context, q Querier, branches []string, text string, limit int) ([]RoomName, error) {
 	rows, err := q.Query(ctx, `
 		select b.code, r.no, r.machine from room r join branch b on b.id = r.branch_id
 		where ($1::text[] is null or b.code = any($1))
 		  and not exists (select from unnest($2::text[]) word
 		                  where concat_ws(' ', b.code, b.name_ko, b.name_en, r.no || '번', 'room' || r.no, '룸', r.machine) not ilike '%' || word || '%')
-		order by b.code, r.no limit $3`, branches, patterns, limit)
+		order by b.code, r.no limit $3`, branches, strings.Fields(likePattern.Replace(text)), limit)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ const (
 	reverting  = "reverting"
 	reverted   = "reverted"
 	unreverted = "unreverted" // it keeps the new version: the old one has no package, or was not installed in time
-	skipped    = "skipped"    // it failed before the rollout was resumed, or left says why
+	skipped    = "skipped"    // it failed before the rollout was resumed, or left holds the reason
 )
 
 // The states of a rollout.

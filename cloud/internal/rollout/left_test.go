@@ -98,7 +98,7 @@ func TestLaterSettingsAreKept(t *testing.T) {
 	edit := func(username string) {
 		t.Helper()
 		err := f.DB.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-			_, err := postgres.InsertSettings(ctx, tx, username, nil, "edited "+username, "admin:hq", now)
+			_, err := postgres.InsertSettings(ctx, tx, postgres.NewSettings{Username: username, Text: "edited " + username, By: "admin:hq"}, now)
 			return err
 		})
 		if err != nil {
@@ -129,7 +129,7 @@ func TestSettingsOnTheirWayAreKept(t *testing.T) {
 	edited := func(agents int) *fleet {
 		f := newFleet(t, agents).withSettings()
 		err := f.DB.InTx(t.Context(), func(ctx context.Context, tx pgx.Tx, now time.Time) error {
-			_, err := postgres.InsertSettings(ctx, tx, "agent-load-001", nil, "edited old agent-load-001", "admin:lee", now)
+			_, err := postgres.InsertSettings(ctx, tx, postgres.NewSettings{Username: "agent-load-001", Text: "edited old agent-load-001", By: "admin:lee"}, now)
 			return err
 		})
 		if err != nil {

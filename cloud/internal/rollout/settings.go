@@ -112,7 +112,7 @@ func addChanged(ctx context.Context, tx pgx.Tx, r *postgres.Rollout, m *postgres
 			return nil
 		}
 	}
-	m.Goal, err = postgres.InsertSettings(ctx, tx, m.Username, nil, text, r.CreatedBy, now)
+	m.Goal, err = postgres.InsertSettings(ctx, tx, postgres.NewSettings{Username: m.Username, Text: text, By: r.CreatedBy}, now)
 	return err
 }
 
@@ -121,7 +121,7 @@ func addBefore(ctx context.Context, tx pgx.Tx, r *postgres.Rollout, m *postgres.
 	if err != nil {
 		return 0, err
 	}
-	return postgres.InsertSettings(ctx, tx, m.Username, nil, text, r.CreatedBy, now)
+	return postgres.InsertSettings(ctx, tx, postgres.NewSettings{Username: m.Username, Text: text, By: r.CreatedBy}, now)
 }
 
 // before returns the settings that an agent used when it was asked. It returns ErrNoSettings if they are not in the service.
