@@ -117,7 +117,7 @@ fleet: ## measure one service with so many light agents (FLEET) and write docs/p
 PARTS ?= bench mutation
 
 # POOL is another set of brokers for the soak: mosquittos (two) or embedded (those of three replicas). Its part is kept beside the others.
-proof: ## the report anyone can re-run: bench, mutation (PARTS), simulations, race and soak (SOAK=15m, SEED to repeat one, POOL)
+proof: ## the report, which can be repeated: bench, mutation (PARTS), simulations, race and soak (SOAK=15m, SEED to repeat one, POOL)
 	@deploy/demo/install.sh
 	@mkdir -p $(BIN) docs/proof/parts
 	@go build -o $(BIN)/ ./firmware-sim/cmd/yeolda-proof

@@ -40,7 +40,7 @@ type Keypad struct {
 type Lock struct {
 	Device  string            // "front_1", "front_2", "room_3"; see protocol.ParseDevice
 	Kind    protocol.DoorKind // of Device
-	Pulse   time.Duration     // how long the relay is energised; 0: as the grant says
+	Pulse   time.Duration     // how long the relay is energised; 0: as in the grant
 	Relay   gpio.PinIO
 	Sense   gpio.PinIn // the lock's sense line: High = the bolt is released; nil if not fitted
 	Contact gpio.PinIn // the door leaf: High = open; nil if not fitted

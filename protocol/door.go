@@ -118,7 +118,7 @@ type Grant struct {
 // Pulse is how long the lines are to be driven.
 func (g Grant) Pulse() time.Duration { return time.Duration(g.PulseMs) * time.Millisecond }
 
-// Deny tells the agent to discard a claim. If it is lost, the nonce expires anyway.
+// Deny has the agent discard a claim. If it is lost, the nonce expires anyway.
 type Deny struct {
 	RequestID string `json:"requestId"`
 	Nonce     string `json:"nonce"`

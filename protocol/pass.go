@@ -173,7 +173,7 @@ type AppliedPasses struct {
 	Clock   ClockState `json:"clock"`
 }
 
-// ClockState says whether the agent knows the time.
+// ClockState describes whether the agent knows the time.
 type ClockState string
 
 // The states of the agent's clock. While it is untrusted, the agent rejects every pass.
@@ -244,7 +244,7 @@ func (e PassEntry) Chain() string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// PassAck tells the agent that every entry of this journal up to Entry is stored.
+// PassAck acknowledges that every entry of this journal up to Entry is stored.
 type PassAck struct {
 	Journal string `json:"journal"`
 	Entry   uint64 `json:"entry"`

@@ -101,7 +101,7 @@ type SelfTest struct {
 }
 
 // Heartbeat shows that the agent is running. It is published every HeartbeatInterval and is small, unlike the status. Its
-// acknowledgement tells the agent that the connection is not half open.
+// acknowledgement shows the agent that the connection is not half open.
 type Heartbeat struct {
 	BootID     string `json:"bootId"`
 	Connection uint32 `json:"connection"`

@@ -6,7 +6,7 @@ import (
 	"github.com/yeolda/yeolda/agent/internal/config"
 )
 
-// Description is what settings say about a branch, for simulated machines.
+// Description is the branch that settings describe, for simulated machines.
 type Description struct {
 	Broker string   // empty: that of the enrolment
 	Doors  []string // devices

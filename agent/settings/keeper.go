@@ -267,7 +267,7 @@ func (k *Keeper) take(received version) {
 	}
 }
 
-// Observe tells the keeper whether the agent is connected and which hardware self-tests fail. It is called every few seconds, ends
+// Observe records whether the agent is connected and which hardware self-tests fail. It is called every few seconds, ends
 // a trial, and reports whether the status has changed.
 func (k *Keeper) Observe(connected bool, failing []string) (changed bool) {
 	k.mu.Lock()

@@ -308,7 +308,7 @@ func reporter(write func(agent.Health)) (report func(agent.Health), stop func())
 	return report, stop
 }
 
-// health tells the update trial, and the next start, how the agent is doing.
+// health reports the state of the agent to the update trial and to the next start.
 type health struct {
 	file    string
 	last    string

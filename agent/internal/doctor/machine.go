@@ -167,7 +167,7 @@ func (d *Doctor) connection(ctx context.Context, addresses, ca string) {
 // startTime is how long an agent that has just started may take to connect.
 const startTime = 30 * time.Second
 
-// connected reports whether the agent itself is connected. Only the agent can tell whether the service accepts its credentials: a
+// connected reports whether the agent itself is connected. Only the agent itself can find out whether the service accepts its credentials: a
 // connection of the doctor with them would end that of the agent.
 func (d *Doctor) connected() {
 	text, err := os.ReadFile(d.HealthFile)

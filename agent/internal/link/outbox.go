@@ -24,7 +24,7 @@ type outboxItem struct {
 	offered         bool // see Link.Offer
 }
 
-// aged returns an item whose payload says how long it has waited.
+// aged returns an item whose payload contains the time that it has waited.
 func (p outboxItem) aged(now time.Time) outboxItem {
 	if p.telemetry == nil {
 		return p

@@ -31,7 +31,7 @@ type place struct {
 	offset int
 }
 
-// name returns what tells the chip from others of its kind.
+// name returns a name that distinguishes the chip from others of its kind.
 func (p place) name() string { return cmp.Or(p.device, p.chip) }
 
 // device returns the name of a chip's device in folder. Two expanders of one kind may have one label.

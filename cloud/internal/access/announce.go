@@ -43,7 +43,7 @@ func (s *Service) Announce(ctx context.Context, branch, kind, doorlockKey string
 	_, hash, err := parseKey(doorlockKey)
 	if err != nil || !protocol.ValidBranch(branch) {
 		announcedTotal.WithLabelValues("refused").Inc()
-		return nil //nolint:nilerr // an announcement tells nothing about a key
+		return nil //nolint:nilerr // the answer to an announcement must not depend on the key
 	}
 	a := &announcement{id: tracing.RequestID(ctx), press: pressKey{branch, kind, string(hash)}, asked: time.Now()}
 	if !s.announced.expect(a) {

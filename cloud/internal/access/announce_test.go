@@ -117,7 +117,7 @@ func TestClaimIsForTheAnnouncedPress(t *testing.T) {
 	a.Until(t, "the drive", func() bool { return a.Asked(id) == 1 && len(a.Driven()) > 0 })
 }
 
-// An announcement tells nothing about a key and does not reach the agent if a press would be rejected.
+// The answer to an announcement is the same for every key, and the announcement does not reach the agent if a press would be rejected.
 func TestAnnouncementWithoutARight(t *testing.T) {
 	t.Parallel()
 	h := build(t)

@@ -184,7 +184,7 @@ func judgeDoor(f postgres.KeyFacts, online bool, wait time.Duration, now time.Ti
 	switch {
 	case wait > 0:
 		return because(RateLimited, time.Time{}, now.Add(wait), Step{Wait, now.Add(wait)})
-	case f.LockedUntil.After(now): // a press still opens the door of a branch that is online, which the sentence says
+	case f.LockedUntil.After(now): // a press still opens the door of a branch that is online: the sentence names this way
 		return because(LockedOut, f.LockedAt, f.LockedUntil, Step{Wait, f.LockedUntil}, Step{Action: Call})
 	case !online:
 		return because(BranchOffline, time.Time{}, to, next...)

@@ -99,7 +99,7 @@ func (s *Service) announceOne(ctx context.Context, tx pgx.Tx, i postgres.Inciden
 	return nil
 }
 
-// announceEnd tells the contacts who know of the beginning, once the alert has been over for a while.
+// announceEnd notifies the contacts that were notified of the beginning, once the alert has been over for a while.
 func (s *Service) announceEnd(ctx context.Context, tx pgx.Tx, i postgres.Incident, contacts []Contact, now time.Time) error {
 	if now.Sub(*i.EndedAt) < settleDelay {
 		return nil

@@ -1,4 +1,4 @@
-// Package alert tells staff about conditions that need them: which there are, whom they concern, and which contacts receive them.
+// Package alert notifies staff of conditions that need them: which there are, whom they concern, and which contacts receive them.
 //
 // An alert is a row of the table alert, at most one open row per kind, branch and subject. Rows that report an event open it
 // in their own transaction, by triggers or by the statement that writes them; absences (a branch without its agent, a

@@ -84,7 +84,7 @@ func Kinds() []Kind {
 	return list
 }
 
-// sentence says in Korean what an alert is about. lost is the number of branches that are offline; 0: not known.
+// sentence describes an alert in Korean. lost is the number of branches that are offline; 0: not known.
 func sentence(kind Kind, branch, subject string, lost int) string {
 	switch {
 	case kind == BranchOffline && branch == "" && lost == 0:

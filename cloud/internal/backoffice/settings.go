@@ -228,7 +228,7 @@ func (s *Service) DeleteRoom(ctx context.Context, branch booking.Branch, no int,
 	})
 }
 
-// DoorProofs tells, by device, which doors the agent has reported and which have a PIN.
+// DoorProofs returns, by device, which doors the agent has reported and which have a PIN.
 func (s *Service) DoorProofs(ctx context.Context, branch booking.BranchID) (map[string]postgres.DoorProof, error) {
 	return postgres.DoorProofs(ctx, s.DB.Pool, branch)
 }

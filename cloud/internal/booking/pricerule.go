@@ -98,7 +98,7 @@ func (b Branch) ruleAt(r Room, t time.Time) (int, Price) {
 }
 
 // PriceOf returns the price of a stay. From its start on it is made up of hours, half hours and ten minutes, the longest
-// tier first that fits and is on offer; each costs as much as the price list says that applies when it begins. With one
+// tier first that fits and is on offer; each costs its price in the list that applies when it begins. With one
 // price list for the whole stay this is [Price.For]. ok is false if the tiers cannot make up the length; customers cannot
 // reserve such a stay.
 func (b Branch) PriceOf(r Room, stay Interval) (won int, ok bool) {

@@ -126,7 +126,7 @@ func (p *presence) put(agent protocol.Agent, online bool) bool {
 	return true
 }
 
-// repeatLater has an announcement repeated that the database did not take. Nothing else would tell it that an agent has disconnected.
+// repeatLater has an announcement repeated that the database did not take. Otherwise it would not learn that an agent has disconnected.
 func (p *presence) repeatLater(agent protocol.Agent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -31,7 +31,7 @@ const (
 	remoteLanes = 8
 	// sharedBy is the prefix of shared subscriptions: each message is handled by one of the replicas.
 	sharedBy = "$share/yeolda/"
-	// sharedID is the subscription identifier of shared subscriptions. It tells the replica that handles a status or heartbeat
+	// sharedID is the subscription identifier of shared subscriptions. It distinguishes the replica that handles a status or heartbeat
 	// from the others, which receive it too.
 	sharedID = 1
 	// subscribeTries is the number of attempts to subscribe before the connection is replaced.

@@ -42,7 +42,7 @@ const (
 // to whole slots; the caller adds margins. Entries that cannot be parsed are listed as
 // problems.
 //
-// later reports that the calendar contains bookings after the period, so it will say more when it is read later, although it has
+// later reports that the calendar contains bookings after the period, so it will contain more when it is read later, although it has
 // not changed. An error means that the calendar is incomplete, or [ErrOverBudget].
 func ParseCalendar(ctx context.Context, body []byte, zone *time.Location, domain string, now time.Time) (list []Booking, problems []string, later bool, err error) {
 	ctx, stop := context.WithTimeoutCause(ctx, parseTimeout, fmt.Errorf("%w: more than %v to read it", ErrOverBudget, parseTimeout))

@@ -306,7 +306,7 @@ func (s Settings) validateMail(problem report) {
 // kindOfTossKey splits a key of the payment provider into its mode and its kind. A key of another form has neither.
 var kindOfTossKey = regexp.MustCompile(`^(test|live)_(g?[cs]k)_`)
 
-// validateTossKeys rejects keys that were exchanged for each other, and test keys beside live ones.
+// validateTossKeys rejects swapped keys, and test keys beside live ones.
 func (s Settings) validateTossKeys(problem report) {
 	mode, demo := "", []string{demoTossWidgetSecretKey, demoTossAPISecretKey, demoTossClientKey}
 	for _, key := range []struct{ variable, kind, value string }{

@@ -36,7 +36,7 @@ func (b customerBody) customer() (account.Customer, error) {
 	return account.Customer{}, wire.UnknownValue("type")
 }
 
-// sendLoginCode is POST /account/code.
+// sendLoginCode serves POST /account/code.
 func (a *API) sendLoginCode(w http.ResponseWriter, r *http.Request) error {
 	var body customerBody
 	if err := wire.Decode(r, &body); err != nil {
@@ -57,7 +57,7 @@ func (a *API) sendLoginCode(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// loginCustomer is POST /account/login. It answers with the customer's payments.
+// loginCustomer serves POST /account/login. It answers with the customer's payments.
 func (a *API) loginCustomer(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		customerBody
@@ -90,7 +90,7 @@ func (a *API) loginCustomer(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, payments)
 }
 
-// logoutCustomer is POST /account/logout. It removes the cookie of a completed purchase, too, because that cookie shows the key; a hold
+// logoutCustomer serves POST /account/logout. It removes the cookie of a completed purchase, too, because that cookie shows the key; a hold
 // stays.
 func (a *API) logoutCustomer(w http.ResponseWriter, r *http.Request) error {
 	if token := holdToken(r, customerHoldCookie); token != "" {
@@ -105,7 +105,7 @@ func (a *API) logoutCustomer(w http.ResponseWriter, r *http.Request) error {
 	return a.logout(w, r)
 }
 
-// logout is POST /admin/logout, and the end of any session. It succeeds without a session too.
+// logout serves POST /admin/logout, and the end of any session. It succeeds without a session too.
 func (a *API) logout(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Sessions.End(w, r); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (a *API) logout(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// whoAmI is GET /v2/me, an addition: the session as pages need it.
+// whoAmI serves GET /v2/me, an addition: the session as pages need it.
 func (a *API) whoAmI(w http.ResponseWriter, r *http.Request) error {
 	p := wire.Principal(r)
 	branches, err := a.Account.BranchList(r.Context(), p)

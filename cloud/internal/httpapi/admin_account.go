@@ -9,7 +9,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// loginAdmin is POST /admin/login.
+// loginAdmin serves POST /admin/login.
 func (a *API) loginAdmin(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		ID       *string `json:"id"`
@@ -45,7 +45,7 @@ func (a *API) loginAdmin(w http.ResponseWriter, r *http.Request) error {
 	return a.startAdmin(w, r, principal)
 }
 
-// beginPasskeyLogin is POST /v2/admin/passkeys/options.
+// beginPasskeyLogin serves POST /v2/admin/passkeys/options.
 func (a *API) beginPasskeyLogin(w http.ResponseWriter, r *http.Request) error {
 	options, err := a.Account.BeginPasskeyLogin(r.Context(), a.client(r))
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *API) beginPasskeyLogin(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, options)
 }
 
-// loginWithPasskey is POST /v2/admin/passkeys/login.
+// loginWithPasskey serves POST /v2/admin/passkeys/login.
 func (a *API) loginWithPasskey(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Credential json.RawMessage `json:"credential"`

@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// refundOrphan is POST /v2/admin/differences/{id}/refund (headquarters): it refunds the provider's money for an order that
+// refundOrphan serves POST /v2/admin/differences/{id}/refund (headquarters): it refunds the provider's money for an order that
 // the database does not have.
 func (a *API) refundOrphan(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
@@ -36,7 +36,7 @@ func (a *API) refundOrphan(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// checkPayment is POST /v2/admin/reservations/{id}/check: it looks the payment up at the provider now.
+// checkPayment serves POST /v2/admin/reservations/{id}/check: it looks the payment up at the provider now.
 func (a *API) checkPayment(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
 	if err != nil {

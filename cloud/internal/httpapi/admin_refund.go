@@ -28,7 +28,7 @@ type refundBody struct {
 	} `json:"settledOutside"`
 }
 
-// refund is POST /v2/admin/reservations/{id}/refunds: it returns a part of the payment through the provider, and the
+// refund serves POST /v2/admin/reservations/{id}/refunds: it returns a part of the payment through the provider, and the
 // reservation stays. With settledOutside the money was returned outside the provider, and the reservation ends.
 func (a *API) refund(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)

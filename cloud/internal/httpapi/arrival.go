@@ -15,7 +15,7 @@ import (
 // arrivalRoute takes bodies with a photo, like photosRoute.
 const arrivalRoute = "/v2/admin/branches/{branch}/arrival"
 
-// showArrival is GET /v2/branches/{branch}/arrival: how guests get from the street to their room.
+// showArrival serves GET /v2/branches/{branch}/arrival: how guests get from the street to their room.
 func (a *API) showArrival(w http.ResponseWriter, r *http.Request) error {
 	branch, err := a.Backoffice.Branch(r.Context(), chi.URLParam(r, "branch"))
 	if err != nil {
@@ -37,7 +37,7 @@ func (a *API) showArrival(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]any{"steps": list})
 }
 
-// addStep is POST /v2/admin/branches/{branch}/arrival, with the photo in base64 if there is one.
+// addStep serves POST /v2/admin/branches/{branch}/arrival, with the photo in base64 if there is one.
 func (a *API) addStep(w http.ResponseWriter, r *http.Request) error {
 	branch, err := a.branch(r)
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *API) addStep(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]string{"id": strconv.FormatInt(id, 10)})
 }
 
-// changeStep is PUT /v2/admin/branches/{branch}/arrival/{step}: the text of a step and its position, from 1.
+// changeStep serves PUT /v2/admin/branches/{branch}/arrival/{step}: the text of a step and its position, from 1.
 func (a *API) changeStep(w http.ResponseWriter, r *http.Request) error {
 	branch, step, err := a.stepOf(r)
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *API) changeStep(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// removeStep is DELETE /v2/admin/branches/{branch}/arrival/{step}.
+// removeStep serves DELETE /v2/admin/branches/{branch}/arrival/{step}.
 func (a *API) removeStep(w http.ResponseWriter, r *http.Request) error {
 	branch, step, err := a.stepOf(r)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // hoursV1 is the span of the look-ups without a parameter for it (docs/specification.md, Time 7).
 const hoursV1 = 4
 
-// slotsV1 is GET /reservations.
+// slotsV1 serves GET /reservations.
 func (a *API) slotsV1(w http.ResponseWriter, r *http.Request) error {
 	code, window, err := lookUpV1(r)
 	if err != nil {
@@ -37,7 +37,7 @@ func (a *API) slotsV1(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// adminSlots is GET /admin/reservations.
+// adminSlots serves GET /admin/reservations.
 func (a *API) adminSlots(w http.ResponseWriter, r *http.Request) error {
 	code, err := wire.Query(r, "branch")
 	if err != nil {
@@ -99,7 +99,7 @@ func localWindow(r *http.Request, dateField, layout, hourField string) (booking.
 	return booking.LocalWindow{Date: booking.DateOf(day, time.UTC), Hour: hour, Hours: hoursV1}, nil
 }
 
-// slotsV2 is GET /v2/branches/{branch}/reservations.
+// slotsV2 serves GET /v2/branches/{branch}/reservations.
 func (a *API) slotsV2(w http.ResponseWriter, r *http.Request) error {
 	window, err := localWindow(r, "date", time.DateOnly, "baseHour")
 	if err != nil {
@@ -189,7 +189,7 @@ func disabledRooms(branch booking.Branch) []string {
 	return rooms
 }
 
-// calendar is GET /v2/branches/{branch}/calendar.
+// calendar serves GET /v2/branches/{branch}/calendar.
 func (a *API) calendar(w http.ResponseWriter, r *http.Request) error {
 	const layout = "2006-01"
 	month, err := wire.Query(r, "yearMonth")

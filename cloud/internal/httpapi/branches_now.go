@@ -43,7 +43,7 @@ const (
 	maxQuery        = 100
 )
 
-// branchesNow is GET /v2/branches/now.
+// branchesNow serves GET /v2/branches/now.
 func (a *API) branchesNow(w http.ResponseWriter, r *http.Request) error {
 	limit, err := wire.OptionalInt(r, "limit", defaultBranches, 1, maxBranches)
 	if err != nil {

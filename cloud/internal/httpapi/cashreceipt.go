@@ -16,7 +16,7 @@ func cashReceipt(receipt reserve.Receipt) *wire.IssuedReceipt {
 	return wire.Issued(receipt.Cash)
 }
 
-// settleCashReceipt is POST /v2/admin/reservations/{id}/cash-receipt: it asks for the receipt again, or for the first time, or
+// settleCashReceipt serves POST /v2/admin/reservations/{id}/cash-receipt: it asks for the receipt again, or for the first time, or
 // records with settledOutside that it was issued or canceled by hand.
 func (a *API) settleCashReceipt(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)

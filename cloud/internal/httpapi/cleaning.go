@@ -14,7 +14,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// listCleaning is GET /v2/admin/cleaning?branch=: the rooms that are to be cleaned, those that are needed next first.
+// listCleaning serves GET /v2/admin/cleaning?branch=: the rooms that are to be cleaned, those that are needed next first.
 func (a *API) listCleaning(w http.ResponseWriter, r *http.Request) error {
 	branches, err := a.Console.Reach(r)
 	if err != nil {
@@ -55,7 +55,7 @@ func (a *API) cleaningRoom(r *http.Request) (booking.Branch, booking.Room, error
 // cleanedRoute is finishCleaning's.
 const cleanedRoute = "/v2/admin/cleaning/{branch}/{room}/done"
 
-// finishCleaning is POST /v2/admin/cleaning/{branch}/{room}/done, optionally with a photo in base64.
+// finishCleaning serves POST /v2/admin/cleaning/{branch}/{room}/done, optionally with a photo in base64.
 func (a *API) finishCleaning(w http.ResponseWriter, r *http.Request) error {
 	branch, room, err := a.cleaningRoom(r)
 	if err != nil {
@@ -80,7 +80,7 @@ func (a *API) finishCleaning(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// openForCleaning is POST /v2/admin/cleaning/{branch}/{room}/unlock: the front doors, or the room if it is between stays. It
+// openForCleaning serves POST /v2/admin/cleaning/{branch}/{room}/unlock: the front doors, or the room if it is between stays. It
 // waits for the result.
 func (a *API) openForCleaning(w http.ResponseWriter, r *http.Request) error {
 	branch, room, err := a.cleaningRoom(r)

@@ -36,7 +36,7 @@ type climatePolicyView struct {
 	Sensor *string `json:"sensor"`
 }
 
-// showClimatePolicy is GET /v2/admin/branches/{branch}/climate-policy.
+// showClimatePolicy serves GET /v2/admin/branches/{branch}/climate-policy.
 func (a *API) showClimatePolicy(w http.ResponseWriter, r *http.Request) error {
 	branch, err := a.branch(r)
 	if err != nil {
@@ -76,7 +76,7 @@ func (a *API) writeClimatePolicy(w http.ResponseWriter, r *http.Request, branch 
 	return wire.WriteData(w, map[string]any{"rooms": list, "options": offered, "roomNumbers": rooms})
 }
 
-// changeClimatePolicy is PUT /v2/admin/branches/{branch}/climate-policy. It replaces the policies of all rooms.
+// changeClimatePolicy serves PUT /v2/admin/branches/{branch}/climate-policy. It replaces the policies of all rooms.
 func (a *API) changeClimatePolicy(w http.ResponseWriter, r *http.Request) error {
 	branch, err := a.branch(r)
 	if err != nil {
@@ -173,7 +173,7 @@ func (a *API) climateOf(r *http.Request, held booking.Reservation) (*guestClimat
 	return view, nil
 }
 
-// chooseClimate is POST /v2/keys/{key}/climate: {option}.
+// chooseClimate serves POST /v2/keys/{key}/climate: {option}.
 func (a *API) chooseClimate(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Option *string `json:"option"`

@@ -7,7 +7,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/servicetest"
 )
 
-// The record tells when the guests entered and left, as far as the doors have shown it.
+// The record shows when the guests entered and left, as far as the doors have shown it.
 func TestStayRecord(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

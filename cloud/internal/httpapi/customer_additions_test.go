@@ -127,7 +127,7 @@ func TestGuestCorrectsNumber(t *testing.T) {
 	}
 	awaitDelivery := func(state string) {
 		t.Helper()
-		eventually(t, "the receipt says "+state, func() bool {
+		eventually(t, "the receipt shows "+state, func() bool {
 			guest.Get("/v2/receipt").OK(t).Into(t, &receipt)
 			return receipt.KeyMessage == state
 		})
@@ -174,7 +174,7 @@ func TestGuestCorrectsNumber(t *testing.T) {
 	}
 }
 
-// TestReceiptNamesTheAddressOfTheKey: the number takes no message, so the key goes out by e-mail, and the receipt says that.
+// TestReceiptNamesTheAddressOfTheKey: the number takes no message, so the key goes out by e-mail, and the receipt shows that.
 func TestReceiptNamesTheAddressOfTheKey(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/yeolda/yeolda/cloud"
 )
 
-// openAPI is GET /openapi.yaml: the description of the interface.
+// openAPI serves GET /openapi.yaml: the description of the interface.
 func (a *API) openAPI(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/yaml; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache")

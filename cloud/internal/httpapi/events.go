@@ -14,7 +14,7 @@ const (
 	maxEventPage = 1000
 )
 
-// listEvents is GET /v2/events?after=&limit=.
+// listEvents serves GET /v2/events?after=&limit=.
 func (a *API) listEvents(w http.ResponseWriter, r *http.Request) error {
 	after, limit, values := int64(0), eventPage, r.URL.Query()
 	var err error

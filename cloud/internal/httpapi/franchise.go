@@ -7,7 +7,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// inquireFranchise is POST /franchise/inquiries.
+// inquireFranchise serves POST /franchise/inquiries.
 func (a *API) inquireFranchise(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Name           *string `json:"name"`

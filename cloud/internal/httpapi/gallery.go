@@ -72,7 +72,7 @@ func nullablePhoto(p *booking.Photo) *wirePhoto {
 	return new(toWirePhoto(*p))
 }
 
-// showRooms is GET /v2/branches/{branch}/rooms: what the rooms show to guests.
+// showRooms serves GET /v2/branches/{branch}/rooms: what the rooms show to guests.
 func (a *API) showRooms(w http.ResponseWriter, r *http.Request) error {
 	branch, err := a.Backoffice.Branch(r.Context(), chi.URLParam(r, "branch"))
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *API) showRooms(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]any{"rooms": list})
 }
 
-// describeRoom is PUT /v2/admin/branches/{branch}/rooms/{room}/profile. An absent field becomes empty.
+// describeRoom serves PUT /v2/admin/branches/{branch}/rooms/{room}/profile. An absent field becomes empty.
 func (a *API) describeRoom(w http.ResponseWriter, r *http.Request) error {
 	branch, room, err := a.roomOf(r)
 	if err != nil {
@@ -129,7 +129,7 @@ func (a *API) describeRoom(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// addPhoto is POST /v2/admin/branches/{branch}/rooms/{room}/photos with the photo in base64.
+// addPhoto serves POST /v2/admin/branches/{branch}/rooms/{room}/photos with the photo in base64.
 func (a *API) addPhoto(w http.ResponseWriter, r *http.Request) error {
 	branch, room, err := a.roomOf(r)
 	if err != nil {
@@ -160,7 +160,7 @@ func (a *API) addPhoto(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]string{"id": strconv.FormatInt(id, 10)})
 }
 
-// removePhoto is DELETE /v2/admin/branches/{branch}/rooms/{room}/photos/{photo}.
+// removePhoto serves DELETE /v2/admin/branches/{branch}/rooms/{room}/photos/{photo}.
 func (a *API) removePhoto(w http.ResponseWriter, r *http.Request) error {
 	branch, room, err := a.roomOf(r)
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 	maxLabel     = 30
 )
 
-// correctContact is PATCH /v2/admin/reservations/{id}/contact.
+// correctContact serves PATCH /v2/admin/reservations/{id}/contact.
 func (a *API) correctContact(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
 	if err != nil {
@@ -71,7 +71,7 @@ func (a *API) correctContact(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// rotateKey is POST /v2/admin/reservations/{id}/key:
+// rotateKey serves POST /v2/admin/reservations/{id}/key:
 //
 //	{sent}   false: the reservation has no contact
 func (a *API) rotateKey(w http.ResponseWriter, r *http.Request) error {
@@ -104,7 +104,7 @@ func (a *API) wireCompanion(c reserve.Companion) wireCompanion {
 	return wireCompanion{strconv.FormatInt(c.ID, 10), c.Label, c.Key, a.Reserve.KeyLink(c.Key), wire.Instant(c.CreatedAt), wire.Instant(c.LastUsedAt)}
 }
 
-// listCompanions is GET /v2/keys/{key}/companions (the owner's key):
+// listCompanions serves GET /v2/keys/{key}/companions (the owner's key):
 //
 //	{companions: [{id, label, key, url, createdAt, lastUsedAt}], max}
 func (a *API) listCompanions(w http.ResponseWriter, r *http.Request) error {
@@ -122,7 +122,7 @@ func (a *API) listCompanions(w http.ResponseWriter, r *http.Request) error {
 	}{companions, booking.MaxCompanions})
 }
 
-// addCompanion is POST /v2/keys/{key}/companions (the owner's key): {label} -> {id, label, key, url}.
+// addCompanion serves POST /v2/keys/{key}/companions (the owner's key): {label} -> {id, label, key, url}.
 func (a *API) addCompanion(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Label *string `json:"label"`
@@ -144,7 +144,7 @@ func (a *API) addCompanion(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, a.wireCompanion(companion))
 }
 
-// revokeCompanion is DELETE /v2/keys/{key}/companions/{id} (the owner's key).
+// revokeCompanion serves DELETE /v2/keys/{key}/companions/{id} (the owner's key).
 func (a *API) revokeCompanion(w http.ResponseWriter, r *http.Request) error {
 	id, err := companionID(r)
 	if err != nil {
@@ -156,7 +156,7 @@ func (a *API) revokeCompanion(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// adminRevokeCompanion is DELETE /v2/admin/reservations/{id}/companions/{companion}.
+// adminRevokeCompanion serves DELETE /v2/admin/reservations/{id}/companions/{companion}.
 func (a *API) adminRevokeCompanion(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
 	if err != nil {
@@ -180,7 +180,7 @@ func companionID(r *http.Request) (int64, error) {
 	return id, nil
 }
 
-// whyKey is GET /v2/keys/{key}/why: {code, since, until, message, next: [{action, at, phone}]}. An unknown key is answered
+// whyKey serves GET /v2/keys/{key}/why: {code, since, until, message, next: [{action, at, phone}]}. An unknown key is answered
 // with 200, too, and takes the same time.
 func (a *API) whyKey(w http.ResponseWriter, r *http.Request) error {
 	kind, lang, err := whyQuery(r)
@@ -191,7 +191,7 @@ func (a *API) whyKey(w http.ResponseWriter, r *http.Request) error {
 	return a.writeWhy(w, r, d, lang, err)
 }
 
-// whyReservation is GET /v2/admin/reservations/{id}/why: the answer for the owner's key.
+// whyReservation serves GET /v2/admin/reservations/{id}/why: the answer for the owner's key.
 func (a *API) whyReservation(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
 	if err != nil {

@@ -54,7 +54,7 @@ func codesReady(t *testing.T, s *servicetest.Stack) (ready bool) {
 	return ready
 }
 
-// keyAnswer is GET /v2/keys/{key}.
+// keyAnswer serves GET /v2/keys/{key}.
 type keyAnswer struct {
 	Online  bool              `json:"online"`
 	Keypads map[string]string `json:"keypads"`

@@ -62,12 +62,12 @@ func localInterval(start, end *string) (booking.LocalInterval, error) {
 	return booking.LocalInterval{Start: from, End: to}, err
 }
 
-// hold is POST /reservation.
+// hold serves POST /reservation.
 func (a *API) hold(w http.ResponseWriter, r *http.Request) error {
 	return a.takeHold(w, r, customerHoldCookie, account.Principal{})
 }
 
-// adminHold is POST /admin/reservation.
+// adminHold serves POST /admin/reservation.
 func (a *API) adminHold(w http.ResponseWriter, r *http.Request) error {
 	return a.takeHold(w, r, adminHoldCookie, wire.Principal(r))
 }
@@ -94,7 +94,7 @@ func (a *API) takeHold(w http.ResponseWriter, r *http.Request, cookie string, ad
 	return wire.WriteData(w, nil)
 }
 
-// release is DELETE /reservation.
+// release serves DELETE /reservation.
 func (a *API) release(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Reserve.Release(r.Context(), holdToken(r, customerHoldCookie)); err != nil {
 		return err

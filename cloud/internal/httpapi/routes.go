@@ -85,7 +85,7 @@ func (a *API) Routes() http.Handler {
 	mux.Get("/v2/my-reservations/{id}/refund", a.customer(a.quoteRefund))
 	mux.Get("/v2/refund-accounts/{token}", a.public(a.showRefundLink))
 	mux.Post("/v2/refund-accounts/{token}", a.public(a.enterRefundAccount))
-	// Guests ask for these two on a poor network. Their answers repeat nothing from the request, so their length tells no secret.
+	// Guests ask for these two on a poor network. Their answers repeat nothing from the request, so their length reveals no secret.
 	zipped := mux.With(middleware.Compress(5, "application/json"))
 	zipped.Get("/v2/keys/{key}", a.public(a.showKey))
 	zipped.Get("/v2/keys/{key}/extension", a.public(a.showExtension))

@@ -10,7 +10,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/toss"
 )
 
-// providerCallback is POST /virtualaccount/webhook. Any answer but 200 has the provider send it again.
+// providerCallback serves POST /virtualaccount/webhook. Any answer but 200 has the provider send it again.
 func (a *API) providerCallback(w http.ResponseWriter, r *http.Request) error {
 	body, err := wire.ReadBody(r)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // ErrExceeded is wrapped by every [ExceededError].
 var ErrExceeded = errors.New("limit: too many attempts")
 
-// An ExceededError says how long the client has to wait.
+// An ExceededError holds the time that the client has to wait.
 type ExceededError struct {
 	Rule       string
 	RetryAfter time.Duration

@@ -183,7 +183,7 @@ func (h *Hub) tell(key topicKey, t *topic, events []Event) {
 	}
 }
 
-// Difference tells what happened between two looks.
+// Difference holds the changes between two looks.
 func Difference(before, after postgres.LiveState) []Event {
 	var events []Event
 	add := func(kind, target string) { events = append(events, Event{kind, target}) }

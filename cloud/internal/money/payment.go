@@ -51,7 +51,7 @@ type ProviderState struct {
 	ReceiptURL string
 }
 
-// ProviderBalance is what our records say the provider holds for an order.
+// ProviderBalance is the balance of an order at the provider by our records.
 type ProviderBalance struct {
 	Reservation booking.ReservationID
 	KeySet      string // the keys that took the payment

@@ -10,7 +10,7 @@ import (
 
 // Sender sends messages. [Router], [Solapi] and [Mail] implement it.
 type Sender interface {
-	// Send passes the message to the provider. Its error is an *[Error] whose class says whether to retry. A nil
+	// Send passes the message to the provider. Its error is an *[Error] whose class determines whether to retry. A nil
 	// error means that the provider accepted the message, not that it was read.
 	Send(ctx context.Context, m Message) (Receipt, error)
 }
@@ -82,7 +82,7 @@ type Receipt struct {
 	ProviderID string // the provider's message id, for support requests and delivery reports
 }
 
-// Class says how to handle a message that was not accepted.
+// Class determines how to handle a message that was not accepted.
 type Class int
 
 const (

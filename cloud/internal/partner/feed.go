@@ -130,7 +130,7 @@ func (s *Service) importCalendar(ctx context.Context, listing postgres.Listing) 
 	return postgres.EndFetch(ctx, s.DB.Pool, listing.ID, read, now)
 }
 
-// unreliable says why a calendar that was read may lack bookings that the partner has sold; empty: it is complete.
+// unreliable returns why a calendar that was read may lack bookings that the partner has sold; empty: it is complete.
 func unreliable(pulled channel.Pulled, plan channel.Plan) string {
 	switch {
 	case len(pulled.Problems) > 0:

@@ -128,7 +128,7 @@ func (s *Service) Announced(announced []device.Announcement) {
 }
 
 // Beat answers a heartbeat that asks for the time. The first one of a connection may overtake the agent's announcement, which
-// tells the keys that the agent trusts; it is answered afterwards, so that a keypad need not wait for the next heartbeat.
+// names the keys that the agent trusts; it is answered afterwards, so that a keypad need not wait for the next heartbeat.
 func (s *Service) Beat(ctx context.Context, from protocol.Peer, beat protocol.Heartbeat) error {
 	if beat.Nonce == "" {
 		return nil

@@ -97,7 +97,7 @@ func newestFirst(a, b string) int {
 
 func hasPrograms(dir string) bool {
 	for _, name := range []string{"initdb", "postgres"} {
-		info, err := os.Stat(filepath.Join(dir, name)) //nolint:gosec // the operator says where PostgreSQL is
+		info, err := os.Stat(filepath.Join(dir, name)) //nolint:gosec // the operator sets where PostgreSQL is
 		if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
 			return false
 		}
@@ -107,7 +107,7 @@ func hasPrograms(dir string) bool {
 
 // programVersion returns the major version of postgres, as in PG_VERSION.
 func programVersion(ctx context.Context, dir string) (string, error) {
-	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output() //nolint:gosec // the operator says where PostgreSQL is
+	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output() //nolint:gosec // the operator sets where PostgreSQL is
 	if err != nil {
 		return "", fmt.Errorf("read the version of %s/postgres: %w", dir, err)
 	}

@@ -27,7 +27,7 @@ func Tool(ctx context.Context, name string, major int) (string, error) {
 	best, bestVersion := "", 0
 	for _, dir := range places {
 		path := filepath.Join(dir, name)
-		out, err := exec.CommandContext(ctx, path, "--version").Output() //nolint:gosec // the operator says where PostgreSQL is
+		out, err := exec.CommandContext(ctx, path, "--version").Output() //nolint:gosec // the operator sets where PostgreSQL is
 		if err != nil {
 			continue // not installed
 		}

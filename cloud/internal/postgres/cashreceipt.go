@@ -101,7 +101,7 @@ func EndReceipt(ctx context.Context, tx pgx.Tx, c money.CashReceipt, outside map
 	return err
 }
 
-// WakeReceipt makes the next step of a reservation's cash receipt due now if the kept cash is not what the receipt says. It
+// WakeReceipt makes the next step of a reservation's cash receipt due now if the kept cash is not the amount of the receipt. It
 // reports whether there is a step.
 func WakeReceipt(ctx context.Context, tx pgx.Tx, id booking.ReservationID, now time.Time) (bool, error) {
 	tag, err := tx.Exec(ctx, `

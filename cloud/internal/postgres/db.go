@@ -95,7 +95,7 @@ func open(ctx context.Context, url string, keptDoors int32, logger *slog.Logger)
 		// without one.
 		"statement_timeout":                   "30s",
 		"idle_in_transaction_session_timeout": "30s",
-		// By default PostgreSQL compiles statements that it takes for expensive, the search for alerts of sensors from about two hundred
+		// By default PostgreSQL compiles statements that it considers expensive, such as the search for alerts of sensors from about two hundred
 		// branches on. That takes longer than running them: BenchmarkAlertSweep.
 		"jit": "off",
 	} {

@@ -17,7 +17,7 @@ type ServerDiagnosis struct {
 	VersionNumber  int    // 150010 is 15.10
 	Clock          time.Time
 	Standby        bool     // a replica that takes no writes
-	ReadOnly       bool     // transactions are read-only unless they say otherwise
+	ReadOnly       bool     // transactions are read-only by default
 	Risky          []string // settings that are off although a crash may then lose committed data
 	MaxConnections int
 }

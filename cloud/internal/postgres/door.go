@@ -135,7 +135,7 @@ func keyedArgs(asks []KeyedAsk) []any {
 // RequestDoorsByKey looks up the doorlockKey of each ask in its branch and, if the unlock window contains now, writes the
 // request, all in one round trip. A request is pending if the active agent of the branch is connected, else failed. If a
 // request with the key for the door is in progress and younger than joinLimit, no further one is written. A request that is later than now
-// is older than the database's clock can tell: see GrantDoors.
+// is older than the database's clock can show: see GrantDoors.
 //
 // An ask with the nonce of a claim is granted when it is written, under the conditions of GrantDoors: the claimant is the
 // active agent, and the reservation, locked, is valid. It never waits for a transaction that has locked the reservation: the

@@ -19,7 +19,7 @@ const (
 
 // ForgetFuture corrects what was recorded while the clock of the database was ahead, for instance by the nine hours of a machine that keeps
 // local time. Work that recurs or is tried again would wait until that time has come: partners would sell times of calendars that are not
-// read, the provider's books would not be compared, and no alarm would notice that a backup is missing. A hold without a payment would block
+// read, the provider's books would not be compared, and no alert would report that a backup is missing. A hold without a payment would block
 // its slot. Every correction only makes work begin and holds end earlier, so none does harm if it is the present clock that is wrong.
 func ForgetFuture(ctx context.Context, q Querier, now time.Time) error {
 	future, late := now.Add(clockJitter), now.Add(longestRetry)

@@ -19,7 +19,7 @@ type GuestNote struct {
 	At     time.Time
 }
 
-// GuestBlock says why a phone number may not reserve. The zero block says that it may.
+// GuestBlock is the reason why a phone number may not reserve. The zero block: it may.
 type GuestBlock struct {
 	Reason string
 	By     string

@@ -52,7 +52,7 @@ func StoreEntry(ctx context.Context, tx pgx.Tx, username string, e protocol.Pass
 	if err != nil {
 		return s, err
 	}
-	// An entry that says something else than before was changed on the way or on the machine, or its card was restored from an older image.
+	// An entry that differs from the earlier report was changed on the way or on the machine, or its card was restored from an older image.
 	// It is stored beside the first one: a guest who entered must not count as one who did not.
 	if s.Broken = len(known) > 0 && !slices.Contains(known, e.Hash); s.Broken {
 		journal = e.Journal + "/" + e.Hash

@@ -176,7 +176,7 @@ func randomBytes(n int) []byte {
 	return b
 }
 
-// digest returns the SHA-256 of everything that a list says except its time.
+// digest returns the SHA-256 of the content of a list without its time.
 func (a *agentLists) digest(passes []ListedPass) []byte {
 	h := sha256.New()
 	number := func(n int64) { _ = binary.Write(h, binary.BigEndian, n) } // a hash never fails

@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/booking"
 )
 
-// Visit tells when the guests of a reservation entered and left, as far as the doors have shown it.
+// Visit holds the times at which the guests of a reservation entered and left, as far as the doors have shown it.
 type Visit struct {
 	EnteredAt time.Time
 	ByKey     string     // owner, staff, or the label of a companion; pin or code: at the keypad; empty: not known

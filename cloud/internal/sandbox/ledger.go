@@ -59,7 +59,7 @@ func (l *Ledger) noteForeign(c Call) {
 }
 
 // Transaction is one movement of money as listed by GET /v1/transactions for reconciliation. The amount of a
-// cancellation is positive too; the status tells the direction.
+// cancellation is positive too; the status determines the direction.
 type Transaction struct {
 	MID            string    `json:"mId"`
 	TransactionKey string    `json:"transactionKey"`

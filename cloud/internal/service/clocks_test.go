@@ -48,7 +48,7 @@ func TestReplicasWithDifferentClocksAgree(t *testing.T) {
 }
 
 // TestServiceForgetsTheFuture starts the service after the clock of the database was nine hours ahead. Times that were recorded then must not
-// keep alarms and recurring work waiting.
+// keep alerts and recurring work waiting.
 func TestServiceForgetsTheFuture(t *testing.T) {
 	t.Parallel()
 	s := servicetest.Start(t, func(set *config.Settings) {

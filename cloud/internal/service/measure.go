@@ -66,7 +66,7 @@ func measure(next http.Handler) http.Handler {
 		}
 		route := chi.RouteContext(r.Context()).RoutePattern()
 		status := recorder.Status()
-		if status == 0 { // nothing was written: net/http says 200, or the client is gone
+		if status == 0 { // nothing was written: net/http answers 200, or the client is gone
 			status = http.StatusOK
 		}
 		requestsTotal.WithLabelValues(method, route, strconv.Itoa(status)).Inc()

@@ -113,7 +113,7 @@ func New(cfg Config) (*Client, error) {
 			return nil, fmt.Errorf("toss: secret key of key set %q is missing", set)
 		}
 		if !validKey(key) {
-			return nil, fmt.Errorf("toss: secret key of key set %q holds a character no key has", set)
+			return nil, fmt.Errorf("toss: secret key of key set %q contains a character that no key has", set)
 		}
 	}
 	c := &Client{

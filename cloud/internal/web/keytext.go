@@ -47,13 +47,13 @@ func (t keyTexts) until(from, to time.Time) string {
 	return t.date(to) + " " + clock
 }
 
-// window says when the doors of a key can be opened.
+// window describes when the doors of a key can be opened.
 func (t keyTexts) window(key Key) string {
 	from, to := key.From.In(key.Zone), key.To.In(key.Zone)
 	return t.fill(t.Window, from.Format("15:04"), t.until(from, to))
 }
 
-// compensation tells what the guest got for a door that did not open; empty for nothing.
+// compensation describes what the guest received for a door that did not open; empty: nothing.
 func (t keyTexts) compensation(key Key) string {
 	switch {
 	case key.RefundedWon > 0: // after an extension, too

@@ -177,7 +177,7 @@ func cardOf(speech speech, slots daySlots, r room, p showcase, path string) room
 	return card
 }
 
-// freeText says when a room is free that is free for a time from start on: all day, for the rest of the day, only in the evening,
+// freeText describes when a room is free that is free for a time from start on: all day, for the rest of the day, only in the evening,
 // or until the next reservation.
 func (d daySlots) freeText(speech speech, no string, start time.Time, free time.Duration) string {
 	midnight, evening := d.date.Add(wholeDay), d.date.Add(eveningHour*time.Hour)

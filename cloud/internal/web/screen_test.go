@@ -271,7 +271,7 @@ func TestTextsAndIconsOfTheBrowserCodeAreRead(t *testing.T) {
 	}
 }
 
-// TestFreeText says when a room is free on 22 November, open from 10:00 to 24:00 with a break at 15:00.
+// TestFreeText describes when a room is free on 22 November, open from 10:00 to 24:00 with a break at 15:00.
 func TestFreeText(t *testing.T) {
 	t.Parallel()
 	texts, err := readLocales(sources())

@@ -61,7 +61,7 @@ type Keys struct {
 	Find func(ctx context.Context, key string) (Key, error)
 	// Unlock requests a door ("front" or "room") and returns the id of the request.
 	Unlock func(ctx context.Context, branch, door, key string) (requestID string, err error)
-	// Why says in a language why a key that Find does not know opens nothing; empty if nothing is known about it. Optional.
+	// Why explains in a language why a key that Find does not know opens nothing; empty if nothing is known about it. Optional.
 	Why func(ctx context.Context, key, language string) string
 	// Await waits for the result of a request. It fails if the request belongs to another key, is unknown, or has no
 	// result in time.

@@ -168,7 +168,7 @@ func (s *swarm) stats() light.Stats {
 }
 
 // await waits until all agents are online and there were so many accepted connections. It returns the time of the last one since
-// began. The error says how many are online.
+// began. The error names how many are online.
 func (s *swarm) await(ctx context.Context, began time.Time, accepted int64, within time.Duration) (time.Duration, error) {
 	agents := int64(probes)
 	for _, w := range s.workers {

@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/protocol"
 )
 
-// settingsOfPi returns the keeper of the simulated Pi's settings, on its disk, and what they say.
+// settingsOfPi returns the keeper of the simulated Pi's settings, on its disk, and their content.
 func (b *Branch) settingsOfPi(username string) (*settings.Keeper, settings.Description) {
 	keeper := settings.Open(settings.Config{
 		Disk: settings.Dir(b.disk), File: func() (string, error) { return b.cfg.Settings, nil },

@@ -77,7 +77,7 @@ type Fault struct {
 	Percent  int    `json:"percent,omitempty"`  // of Loss and IRLoss, 1 to 100
 	OffsetMs int64  `json:"offsetMs,omitempty"` // of Clock
 	Seconds  int64  `json:"seconds,omitempty"`  // of ClockStep
-	// HardwareClock says whether the machine has a hardware clock after Reboot.
+	// HardwareClock: whether the machine has a hardware clock after Reboot.
 	HardwareClock bool `json:"hardwareClock,omitempty"`
 }
 

@@ -21,7 +21,7 @@ func password(field string, value *string) (string, error) {
 	return *value, nil
 }
 
-// ShowAccount is GET /v2/admin/account: the administrator's own second step and sessions.
+// ShowAccount serves GET /v2/admin/account: the administrator's own second step and sessions.
 func (c *Console) ShowAccount(w http.ResponseWriter, r *http.Request) error {
 	me := wire.Principal(r).AdminLoginID
 	secondStep, err := c.Backoffice.SecondStep(r.Context(), me)
@@ -60,7 +60,7 @@ func (c *Console) ShowAccount(w http.ResponseWriter, r *http.Request) error {
 	}{len(secondStep.Secret) > 0, c.Account.RelyingParty != nil, passkeys, sessions})
 }
 
-// ChangePassword is POST /v2/admin/account/password. All other sessions of the administrator end.
+// ChangePassword serves POST /v2/admin/account/password. All other sessions of the administrator end.
 func (c *Console) ChangePassword(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Password    *string `json:"password"`
@@ -91,7 +91,7 @@ func (c *Console) ChangePassword(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// BeginTOTP is POST /v2/admin/account/totp: in exchange for the password, a new secret for an authenticator app.
+// BeginTOTP serves POST /v2/admin/account/totp: in exchange for the password, a new secret for an authenticator app.
 func (c *Console) BeginTOTP(w http.ResponseWriter, r *http.Request) error {
 	if err := c.confirmBody(r); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (c *Console) confirm(r *http.Request, password string, code *string) (accou
 	return c.Account.ConfirmPassword(r.Context(), wire.Principal(r).AdminLoginID, password, given, client(r), passkey)
 }
 
-// NewRecoveryCodes is POST /v2/admin/account/recovery-codes: codes that replace the second factor once each.
+// NewRecoveryCodes serves POST /v2/admin/account/recovery-codes: codes that replace the second factor once each.
 func (c *Console) NewRecoveryCodes(w http.ResponseWriter, r *http.Request) error {
 	if err := c.confirmBody(r); err != nil {
 		return err
@@ -167,7 +167,7 @@ func totpCode(r *http.Request) (string, error) {
 	return wire.Text("code", body.Code, account.MaxSecondFactor)
 }
 
-// ConfirmTOTP is PUT /v2/admin/account/totp.
+// ConfirmTOTP serves PUT /v2/admin/account/totp.
 func (c *Console) ConfirmTOTP(w http.ResponseWriter, r *http.Request) error {
 	code, err := totpCode(r)
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *Console) ConfirmTOTP(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// EndTOTP is DELETE /v2/admin/account/totp. It requires a code, so that an unattended browser is not enough.
+// EndTOTP serves DELETE /v2/admin/account/totp. It requires a code, so that an unattended browser is not enough.
 func (c *Console) EndTOTP(w http.ResponseWriter, r *http.Request) error {
 	code, err := totpCode(r)
 	if err != nil {
@@ -195,7 +195,7 @@ func (c *Console) EndTOTP(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// EndOwnSession is DELETE /v2/admin/account/sessions/{session}.
+// EndOwnSession serves DELETE /v2/admin/account/sessions/{session}.
 func (c *Console) EndOwnSession(w http.ResponseWriter, r *http.Request) error {
 	if err := c.Backoffice.EndSession(r.Context(), wire.Principal(r).AdminLoginID, chi.URLParam(r, "session"), actor(r)); err != nil {
 		return err

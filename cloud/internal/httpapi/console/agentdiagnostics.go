@@ -65,7 +65,7 @@ func wireDiagnostics(d device.Diagnostics, after int64) diagnostics {
 	return answer
 }
 
-// ShowAgentDiagnostics is GET /v2/admin/agents/{username}/diagnostics?after=.
+// ShowAgentDiagnostics serves GET /v2/admin/agents/{username}/diagnostics?after=.
 func (c *Console) ShowAgentDiagnostics(w http.ResponseWriter, r *http.Request) error {
 	username, _, err := c.agent(r)
 	if err != nil {
@@ -84,12 +84,12 @@ func (c *Console) ShowAgentDiagnostics(w http.ResponseWriter, r *http.Request) e
 	return wire.WriteData(w, wireDiagnostics(found, after))
 }
 
-// CloseAgentDiagnostics is DELETE /v2/admin/agents/{username}/diagnostics: the agent stops sending its log.
+// CloseAgentDiagnostics serves DELETE /v2/admin/agents/{username}/diagnostics: the agent stops sending its log.
 func (c *Console) CloseAgentDiagnostics(w http.ResponseWriter, r *http.Request) error {
 	return c.changeAgent(w, r, c.Devices.CloseDiagnostics)
 }
 
-// OpenAgentDiagnostics is POST /v2/admin/agents/{username}/diagnostics: has an agent send its log for ten minutes.
+// OpenAgentDiagnostics serves POST /v2/admin/agents/{username}/diagnostics: has an agent send its log for ten minutes.
 func (c *Console) OpenAgentDiagnostics(w http.ResponseWriter, r *http.Request) error {
 	username, _, err := c.agent(r)
 	if err != nil {

@@ -23,7 +23,7 @@ func wireAgentSettings(s device.Settings) settingsVersion {
 	return settingsVersion{s.Version, s.State, wire.Nullable(s.Detail), *wire.Instant(s.StateAt), s.CreatedBy, *wire.Instant(s.CreatedAt)}
 }
 
-// ListAgentSettings is GET /v2/admin/agents/{username}/settings: the versions of an agent's settings, the newest first, and what the
+// ListAgentSettings serves GET /v2/admin/agents/{username}/settings: the versions of an agent's settings, the newest first, and what the
 // agent has reported about them.
 func (c *Console) ListAgentSettings(w http.ResponseWriter, r *http.Request) error {
 	username, _, err := c.agent(r)
@@ -53,7 +53,7 @@ func (c *Console) ListAgentSettings(w http.ResponseWriter, r *http.Request) erro
 	}{report != nil, trial, versions})
 }
 
-// ShowAgentSettings is GET /v2/admin/agents/{username}/settings/{version}.
+// ShowAgentSettings serves GET /v2/admin/agents/{username}/settings/{version}.
 func (c *Console) ShowAgentSettings(w http.ResponseWriter, r *http.Request) error {
 	username, _, err := c.agent(r)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Console) ShowAgentSettings(w http.ResponseWriter, r *http.Request) erro
 	}{wireAgentSettings(found), found.Text})
 }
 
-// ChangeAgentSettings is PUT /v2/admin/agents/{username}/settings: adds a version, which is sent to the agent.
+// ChangeAgentSettings serves PUT /v2/admin/agents/{username}/settings: adds a version, which is sent to the agent.
 func (c *Console) ChangeAgentSettings(w http.ResponseWriter, r *http.Request) error {
 	username, _, err := c.agent(r)
 	if err != nil {

@@ -37,7 +37,7 @@ func (c *Console) air(r *http.Request) (rows []backoffice.AirRow, name string, e
 	return rows, fmt.Sprintf("air-%s-%s", branch.Code, from), err
 }
 
-// ShowAir is GET /v2/admin/reports/climate?branch=&from=&to=.
+// ShowAir serves GET /v2/admin/reports/climate?branch=&from=&to=.
 func (c *Console) ShowAir(w http.ResponseWriter, r *http.Request) error {
 	rows, _, err := c.air(r)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Console) airSheet(r *http.Request) (sheet, error) {
 	return s, nil
 }
 
-// AirCSV is GET /v2/admin/reports/climate.csv: the same report for a spreadsheet.
+// AirCSV serves GET /v2/admin/reports/climate.csv: the same report for a spreadsheet.
 func (c *Console) AirCSV(w http.ResponseWriter, r *http.Request) error {
 	s, err := c.airSheet(r)
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *Console) AirCSV(w http.ResponseWriter, r *http.Request) error {
 	return s.writeCSV(w)
 }
 
-// AirXLSX is GET /v2/admin/reports/climate.xlsx: the same report as a workbook.
+// AirXLSX serves GET /v2/admin/reports/climate.xlsx: the same report as a workbook.
 func (c *Console) AirXLSX(w http.ResponseWriter, r *http.Request) error {
 	s, err := c.airSheet(r)
 	if err != nil {

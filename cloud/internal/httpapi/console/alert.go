@@ -29,7 +29,7 @@ func toWireAlert(a alert.Alert) wireAlert {
 	}
 }
 
-// ListAlerts is GET /v2/admin/alerts?branch=&state=open|all&cursor=&limit=, newest first: those of the administrator's
+// ListAlerts serves GET /v2/admin/alerts?branch=&state=open|all&cursor=&limit=, newest first: those of the administrator's
 // branches, for the headquarters also those of all branches.
 func (c *Console) ListAlerts(w http.ResponseWriter, r *http.Request) error {
 	branches, err := c.Reach(r)
@@ -48,7 +48,7 @@ func (c *Console) ListAlerts(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	limit := filter.Limit
-	filter.Limit++ // one more tells whether there is a next page
+	filter.Limit++ // one more shows whether there is a next page
 	found, err := c.Backoffice.Alerts.List(r.Context(), filter)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func pageAfter(r *http.Request) (after int64, limit int, err error) {
 	return after, limit, err
 }
 
-// AcknowledgeAlert is POST /v2/admin/alerts/{id}/acknowledge: the administrator takes care of it. The first one is kept.
+// AcknowledgeAlert serves POST /v2/admin/alerts/{id}/acknowledge: the administrator takes care of it. The first one is kept.
 func (c *Console) AcknowledgeAlert(w http.ResponseWriter, r *http.Request) error {
 	id, err := strconv.ParseInt(chi.URLParam(r, "id"), 10, 64)
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *Console) AcknowledgeAlert(w http.ResponseWriter, r *http.Request) error
 	return wire.WriteData(w, toWireAlert(a))
 }
 
-// ShowAlertContacts is GET /v2/admin/alert-contacts: the contacts of the headquarters.
+// ShowAlertContacts serves GET /v2/admin/alert-contacts: the contacts of the headquarters.
 func (c *Console) ShowAlertContacts(w http.ResponseWriter, r *http.Request) error {
 	contacts, err := c.alertContacts(r, "")
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *Console) ShowAlertContacts(w http.ResponseWriter, r *http.Request) erro
 	return wire.WriteData(w, map[string]any{"alertContacts": contacts})
 }
 
-// ChangeAlertContacts is PUT /v2/admin/alert-contacts.
+// ChangeAlertContacts serves PUT /v2/admin/alert-contacts.
 func (c *Console) ChangeAlertContacts(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		AlertContacts *[]alert.Contact `json:"alertContacts"`

@@ -11,7 +11,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// ListAudit is GET /v2/admin/branches/{branch}/audit?action=&actor=&from=&to=&before=&limit=, newest entry first. The head
+// ListAudit serves GET /v2/admin/branches/{branch}/audit?action=&actor=&from=&to=&before=&limit=, newest entry first. The head
 // quarters also receives entries that concern no branch.
 func (c *Console) ListAudit(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)

@@ -8,7 +8,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// ShowCompany is GET /v2/admin/company: how the operator looks to guests, and which facts are missing.
+// ShowCompany serves GET /v2/admin/company: how the operator looks to guests, and which facts are missing.
 func (c *Console) ShowCompany(w http.ResponseWriter, r *http.Request) error {
 	now, err := c.Company.Read(r.Context())
 	if err != nil {
@@ -22,7 +22,7 @@ func (c *Console) ShowCompany(w http.ResponseWriter, r *http.Request) error {
 	}{now.Profile, now.LogoAddress(), now.Company.Missing(), now.Version})
 }
 
-// ChangeCompany is PUT /v2/admin/company. An absent field becomes empty.
+// ChangeCompany serves PUT /v2/admin/company. An absent field becomes empty.
 func (c *Console) ChangeCompany(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Company *company.Facts `json:"company"`
@@ -43,7 +43,7 @@ func (c *Console) ChangeCompany(w http.ResponseWriter, r *http.Request) error {
 	return c.ShowCompany(w, r)
 }
 
-// PutLogo is PUT /v2/admin/company/logo with the picture in base64.
+// PutLogo serves PUT /v2/admin/company/logo with the picture in base64.
 func (c *Console) PutLogo(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Data *string `json:"data"`
@@ -64,7 +64,7 @@ func (c *Console) PutLogo(w http.ResponseWriter, r *http.Request) error {
 	return c.ShowCompany(w, r)
 }
 
-// RemoveLogo is DELETE /v2/admin/company/logo.
+// RemoveLogo serves DELETE /v2/admin/company/logo.
 func (c *Console) RemoveLogo(w http.ResponseWriter, r *http.Request) error {
 	if err := c.Company.RemoveLogo(r.Context(), actor(r)); err != nil {
 		return err
@@ -82,7 +82,7 @@ type wireText struct {
 	PrivacyEn string  `json:"privacyEn"`
 }
 
-// ListTexts is GET /v2/admin/company/texts: all versions of the terms and the privacy policy in Markdown, the current one first.
+// ListTexts serves GET /v2/admin/company/texts: all versions of the terms and the privacy policy in Markdown, the current one first.
 func (c *Console) ListTexts(w http.ResponseWriter, r *http.Request) error {
 	texts, err := c.Company.Texts(r.Context())
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *Console) ListTexts(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]any{"texts": list})
 }
 
-// AddText is POST /v2/admin/company/texts: a new version, which is the current one from now on.
+// AddText serves POST /v2/admin/company/texts: a new version, which is the current one from now on.
 func (c *Console) AddText(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Version   *string `json:"version"`

@@ -8,7 +8,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// ShowConfirmation is GET /v2/admin/account/confirmation: whether sensitive operations need a proof of the identity, and
+// ShowConfirmation serves GET /v2/admin/account/confirmation: whether sensitive operations need a proof of the identity, and
 // which one.
 func (c *Console) ShowConfirmation(w http.ResponseWriter, r *http.Request) error {
 	confirmed, err := c.Sessions.Confirmed(r)
@@ -30,7 +30,7 @@ func (c *Console) ShowConfirmation(w http.ResponseWriter, r *http.Request) error
 	}{confirmed, method, factor.Passkey && c.Account.RelyingParty != nil})
 }
 
-// ConfirmIdentity is POST /v2/admin/account/confirmation: a passkey, a code of the second factor, or the password of an
+// ConfirmIdentity serves POST /v2/admin/account/confirmation: a passkey, a code of the second factor, or the password of an
 // administrator without one.
 func (c *Console) ConfirmIdentity(w http.ResponseWriter, r *http.Request) error {
 	var body struct {

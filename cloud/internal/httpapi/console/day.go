@@ -125,7 +125,7 @@ func wireTimelineRoom(room booking.Room) timelineRoom {
 	}
 }
 
-// Timeline is GET /v2/admin/branches/{branch}/timeline?date=YYYY-MM-DD: rooms by number, the reservations that occupy them
+// Timeline serves GET /v2/admin/branches/{branch}/timeline?date=YYYY-MM-DD: rooms by number, the reservations that occupy them
 // on that day, those that were cancelled, and the closed times of the branch.
 func (c *Console) Timeline(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
@@ -204,7 +204,7 @@ func dayOf(r *http.Request, zone *time.Location) (booking.Interval, error) {
 	return day.In(zone), nil
 }
 
-// SearchReservations is GET /v2/admin/reservations?query=; see backoffice.Search and backoffice.SearchRooms.
+// SearchReservations serves GET /v2/admin/reservations?query=; see backoffice.Search and backoffice.SearchRooms.
 func (c *Console) SearchReservations(w http.ResponseWriter, r *http.Request) error {
 	text, err := wire.Query(r, "query")
 	if err != nil {

@@ -94,7 +94,7 @@ func wireDoorEvents(state backoffice.Doors) []wireDoorEvent {
 	return events
 }
 
-// ListDoors is GET /v2/admin/branches/{branch}/doors: the doors, their contacts and their latest events.
+// ListDoors serves GET /v2/admin/branches/{branch}/doors: the doors, their contacts and their latest events.
 func (c *Console) ListDoors(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -123,7 +123,7 @@ type wireReading struct {
 	Humidity float64 `json:"humidity"`
 }
 
-// ShowClimate is GET /v2/admin/branches/{branch}/climate: the latest reading of each sensor and the latest commands.
+// ShowClimate serves GET /v2/admin/branches/{branch}/climate: the latest reading of each sensor and the latest commands.
 func (c *Console) ShowClimate(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *Console) ShowClimate(w http.ResponseWriter, r *http.Request) error {
 	}{state.Agent.Online, sensors, commands, intents})
 }
 
-// SensorHistory is GET /v2/admin/branches/{branch}/sensors?location=&hours=: about 300 averages over that time.
+// SensorHistory serves GET /v2/admin/branches/{branch}/sensors?location=&hours=: about 300 averages over that time.
 func (c *Console) SensorHistory(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -204,7 +204,7 @@ func (c *Console) SensorHistory(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]any{"readings": readings})
 }
 
-// ShowDevices is GET /v2/admin/branches/{branch}/devices: the agent, its hardware, and the credentials of the branch.
+// ShowDevices serves GET /v2/admin/branches/{branch}/devices: the agent, its hardware, and the credentials of the branch.
 func (c *Console) ShowDevices(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -260,7 +260,7 @@ func (c *Console) ShowDevices(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// EnrollAgent is POST /v2/admin/branches/{branch}/agents: the command that enrolls a machine as the branch's agent. Its
+// EnrollAgent serves POST /v2/admin/branches/{branch}/agents: the command that enrolls a machine as the branch's agent. Its
 // token is in this answer only; the QR code lets a phone carry it to the machine.
 func (c *Console) EnrollAgent(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
@@ -331,17 +331,17 @@ func (c *Console) changeAgent(w http.ResponseWriter, r *http.Request, change fun
 	return wire.WriteData(w, nil)
 }
 
-// ActivateAgent is POST /v2/admin/agents/{username}/activate.
+// ActivateAgent serves POST /v2/admin/agents/{username}/activate.
 func (c *Console) ActivateAgent(w http.ResponseWriter, r *http.Request) error {
 	return c.changeAgent(w, r, c.Devices.Activate)
 }
 
-// RotateAgent is POST /v2/admin/agents/{username}/rotate.
+// RotateAgent serves POST /v2/admin/agents/{username}/rotate.
 func (c *Console) RotateAgent(w http.ResponseWriter, r *http.Request) error {
 	return c.changeAgent(w, r, c.Devices.RotateCredential)
 }
 
-// RevokeAgent is DELETE /v2/admin/agents/{username}.
+// RevokeAgent serves DELETE /v2/admin/agents/{username}.
 func (c *Console) RevokeAgent(w http.ResponseWriter, r *http.Request) error {
 	username, branch, err := c.agent(r)
 	if err != nil {

@@ -18,7 +18,7 @@ type wireEntity struct {
 	RetiredAt *string       `json:"retiredAt"` // null: in use
 }
 
-// ListEntities is GET /v2/admin/entities: the legal entities beside that of the settings. Secret keys are never read back:
+// ListEntities serves GET /v2/admin/entities: the legal entities beside that of the settings. Secret keys are never read back:
 //
 //	{entities: [{entity, company, clientKey, branches, updatedAt, retiredAt}]}
 func (c *Console) ListEntities(w http.ResponseWriter, r *http.Request) error {
@@ -33,7 +33,7 @@ func (c *Console) ListEntities(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]any{"entities": list})
 }
 
-// PutEntity is PUT /v2/admin/entities/{entity}: {company, clientKey, widgetSecretKey?, apiSecretKey?}. It adds a legal entity
+// PutEntity serves PUT /v2/admin/entities/{entity}: {company, clientKey, widgetSecretKey?, apiSecretKey?}. It adds a legal entity
 // or replaces its facts and client key; an absent secret key stays as it is.
 func (c *Console) PutEntity(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
@@ -65,7 +65,7 @@ func (c *Console) PutEntity(w http.ResponseWriter, r *http.Request) error {
 	return c.ListEntities(w, r)
 }
 
-// SwitchEntity is PATCH /v2/admin/entities/{entity}: {enabled}. It retires a legal entity, or takes it back into use.
+// SwitchEntity serves PATCH /v2/admin/entities/{entity}: {enabled}. It retires a legal entity, or takes it back into use.
 func (c *Console) SwitchEntity(w http.ResponseWriter, r *http.Request) error {
 	enabled, err := wire.DecodeEnabled(r)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *Console) SwitchEntity(w http.ResponseWriter, r *http.Request) error {
 	return c.ListEntities(w, r)
 }
 
-// AssignEntity is PUT /v2/admin/branches/{branch}/entity: {entity}. The entity sells at the branch from now on; null: that of
+// AssignEntity serves PUT /v2/admin/branches/{branch}/entity: {entity}. The entity sells at the branch from now on; null: that of
 // the settings.
 func (c *Console) AssignEntity(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)

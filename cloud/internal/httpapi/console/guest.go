@@ -28,7 +28,7 @@ func (c *Console) guest(r *http.Request) (backoffice.Record, error) {
 	return record, wire.Scope(r, record.Branch.Code)
 }
 
-// ShowGuest is GET /v2/admin/reservations/{id}/guest: the stays of the guest of a reservation, notes of staff and whether
+// ShowGuest serves GET /v2/admin/reservations/{id}/guest: the stays of the guest of a reservation, notes of staff and whether
 // the number may reserve. The view is audited. A guest is a phone number; no address contains it.
 func (c *Console) ShowGuest(w http.ResponseWriter, r *http.Request) error {
 	record, err := c.guest(r)
@@ -74,7 +74,7 @@ func (c *Console) ShowGuest(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, answer)
 }
 
-// AddGuestNote is POST /v2/admin/reservations/{id}/guest/notes.
+// AddGuestNote serves POST /v2/admin/reservations/{id}/guest/notes.
 func (c *Console) AddGuestNote(w http.ResponseWriter, r *http.Request) error {
 	text, err := decodeText(r, maxGuestNote)
 	if err != nil {
@@ -102,7 +102,7 @@ func decodeText(r *http.Request, most int) (string, error) {
 	return wire.Text("text", body.Text, most)
 }
 
-// RemoveGuestNote is DELETE /v2/admin/reservations/{id}/guest/notes/{note}.
+// RemoveGuestNote serves DELETE /v2/admin/reservations/{id}/guest/notes/{note}.
 func (c *Console) RemoveGuestNote(w http.ResponseWriter, r *http.Request) error {
 	record, err := c.guest(r)
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *Console) RemoveGuestNote(w http.ResponseWriter, r *http.Request) error 
 	return wire.WriteData(w, nil)
 }
 
-// BlockGuest is PUT /v2/admin/reservations/{id}/guest/block.
+// BlockGuest serves PUT /v2/admin/reservations/{id}/guest/block.
 func (c *Console) BlockGuest(w http.ResponseWriter, r *http.Request) error {
 	reason, err := wire.DecodeReason(r, maxBlockReason)
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *Console) BlockGuest(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// UnblockGuest is DELETE /v2/admin/reservations/{id}/guest/block.
+// UnblockGuest serves DELETE /v2/admin/reservations/{id}/guest/block.
 func (c *Console) UnblockGuest(w http.ResponseWriter, r *http.Request) error {
 	record, err := c.guest(r)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 const maxHandover = 1000
 
-// ListHandovers is GET /v2/admin/branches/{branch}/handover: the notes for the next shift.
+// ListHandovers serves GET /v2/admin/branches/{branch}/handover: the notes for the next shift.
 func (c *Console) ListHandovers(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *Console) ListHandovers(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]any{"notes": notes})
 }
 
-// AddHandover is POST /v2/admin/branches/{branch}/handover {text}.
+// AddHandover serves POST /v2/admin/branches/{branch}/handover {text}.
 func (c *Console) AddHandover(w http.ResponseWriter, r *http.Request) error {
 	text, err := decodeText(r, maxHandover)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *Console) AddHandover(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]string{"id": strconv.FormatInt(id, 10)})
 }
 
-// SetHandover is PATCH /v2/admin/branches/{branch}/handover/{note} {done}.
+// SetHandover serves PATCH /v2/admin/branches/{branch}/handover/{note} {done}.
 func (c *Console) SetHandover(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Done *bool `json:"done"`

@@ -27,7 +27,7 @@ const (
 	watchTimeout = 5 * time.Second // the database has to answer a query
 )
 
-// noEvents is the message of a ping: browsers show none to scripts, which otherwise could not tell a quiet connection from one that
+// noEvents is the message of a ping: browsers show none to scripts, which otherwise could not distinguish a quiet connection from one that
 // the network has dropped silently.
 var noEvents = map[string][]live.Event{"events": {}}
 
@@ -41,7 +41,7 @@ func (c *Console) liveUpgrader() *websocket.Upgrader {
 	}}
 }
 
-// LiveEvents is GET /v2/admin/live?branch=&date=, a WebSocket that sends {"events": [{kind, target}]} after each change. Without
+// LiveEvents serves GET /v2/admin/live?branch=&date=, a WebSocket that sends {"events": [{kind, target}]} after each change. Without
 // a branch, it reports the branches whose agent or alerts have changed.
 func (c *Console) LiveEvents(w http.ResponseWriter, r *http.Request) error {
 	code := r.URL.Query().Get("branch")

@@ -51,7 +51,7 @@ func maskedEmail(email string) string {
 	return ""
 }
 
-// ListMessages is GET /v2/admin/branches/{branch}/messages?state=&before=&limit=, newest message first.
+// ListMessages serves GET /v2/admin/branches/{branch}/messages?state=&before=&limit=, newest message first.
 func (c *Console) ListMessages(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *Console) message(r *http.Request) (booking.Message, string, error) {
 	return m, branch, wire.Scope(r, branch)
 }
 
-// ShowMessage is GET /v2/admin/messages/{id}: a message as the guest reads it.
+// ShowMessage serves GET /v2/admin/messages/{id}: a message as the guest reads it.
 func (c *Console) ShowMessage(w http.ResponseWriter, r *http.Request) error {
 	m, _, err := c.message(r)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *Console) ShowMessage(w http.ResponseWriter, r *http.Request) error {
 	}{toWireMessage(m), wire.Nullable(text.Subject), text.Body})
 }
 
-// ResendMessage is POST /v2/admin/messages/{id}/resend: the same text again, as a message of its own.
+// ResendMessage serves POST /v2/admin/messages/{id}/resend: the same text again, as a message of its own.
 func (c *Console) ResendMessage(w http.ResponseWriter, r *http.Request) error {
 	m, branch, err := c.message(r)
 	if err != nil {

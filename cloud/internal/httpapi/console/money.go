@@ -26,7 +26,7 @@ func monthOf(text string, zone *time.Location) (booking.Interval, error) {
 	return booking.Interval{Start: start.At(0, zone), End: end.At(0, zone)}, nil
 }
 
-// ShowMoney is GET /v2/admin/branches/{branch}/money?yearMonth=YYYY-MM: the month's payments, the unfinished refunds, and
+// ShowMoney serves GET /v2/admin/branches/{branch}/money?yearMonth=YYYY-MM: the month's payments, the unfinished refunds, and
 // the discrepancies between the provider's books and ours.
 func (c *Console) ShowMoney(w http.ResponseWriter, r *http.Request) error {
 	branch, month, err := c.branchMonth(r)
@@ -75,7 +75,7 @@ func (c *Console) branchMonth(r *http.Request) (booking.Branch, booking.Interval
 	return branch, month, err
 }
 
-// ListPayments is GET /v2/admin/branches/{branch}/payments?yearMonth=&before=&limit=, newest payment first. before is the field next of the
+// ListPayments serves GET /v2/admin/branches/{branch}/payments?yearMonth=&before=&limit=, newest payment first. before is the field next of the
 // page before, or the id of a payment, whose place is the present one.
 func (c *Console) ListPayments(w http.ResponseWriter, r *http.Request) error {
 	branch, month, err := c.branchMonth(r)
@@ -256,7 +256,7 @@ func wireDifferences(books backoffice.Money) []wireDifference {
 	return differences
 }
 
-// ResolveDiscrepancy is POST /v2/admin/differences/{id}/resolution (headquarters).
+// ResolveDiscrepancy serves POST /v2/admin/differences/{id}/resolution (headquarters).
 func (c *Console) ResolveDiscrepancy(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Resolution *string `json:"resolution"`
@@ -278,7 +278,7 @@ func (c *Console) ResolveDiscrepancy(w http.ResponseWriter, r *http.Request) err
 	return wire.WriteData(w, nil)
 }
 
-// NoteExport is POST /v2/admin/branches/{branch}/exports: it audits that a list with names was downloaded as a file.
+// NoteExport serves POST /v2/admin/branches/{branch}/exports: it audits that a list with names was downloaded as a file.
 func (c *Console) NoteExport(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {

@@ -38,7 +38,7 @@ func byHand(balances map[booking.ReservationID]reserve.Balance, id booking.Reser
 	return wireByHand{&balance.ByHand, balance.Extensions}
 }
 
-// ShowMoneyDesk is GET /v2/admin/money-desk?branch=: the money of one's branches that waits for a person. The headquarters
+// ShowMoneyDesk serves GET /v2/admin/money-desk?branch=: the money of one's branches that waits for a person. The headquarters
 // also sees that of no branch.
 func (c *Console) ShowMoneyDesk(w http.ResponseWriter, r *http.Request) error {
 	branches, err := c.Reach(r)

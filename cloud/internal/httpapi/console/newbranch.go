@@ -8,7 +8,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// AddBranch is POST /v2/admin/branches: {branch, nameKo, nameEn, address?, phone?, copyFrom?}. copyFrom is the code of a branch
+// AddBranch serves POST /v2/admin/branches: {branch, nameKo, nameEn, address?, phone?, copyFrom?}. copyFrom is the code of a branch
 // whose hours, rules, rooms and prices the new one gets.
 func (c *Console) AddBranch(w http.ResponseWriter, r *http.Request) error {
 	var body struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/partner"
 )
 
-// EnterPartnerBooking is POST /v2/admin/branches/{branch}/partner-bookings: an administrator enters the booking of a
+// EnterPartnerBooking serves POST /v2/admin/branches/{branch}/partner-bookings: an administrator enters the booking of a
 // partner that has no connection to us. The same externalId changes the booking; DELETE /admin/reservation/{id} ends it.
 func (c *Console) EnterPartnerBooking(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)

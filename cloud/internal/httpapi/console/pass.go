@@ -44,7 +44,7 @@ func (c *Console) quarantine(r *http.Request, branch booking.Branch, day booking
 // maxReleaseReason is the length of a reason in characters.
 const maxReleaseReason = 200
 
-// ReleaseQuarantine is POST /v2/admin/branches/{branch}/quarantine/{id}/release {reason}, for the headquarters: the time is
+// ReleaseQuarantine serves POST /v2/admin/branches/{branch}/quarantine/{id}/release {reason}, for the headquarters: the time is
 // sold although an agent may still hold a pass for it.
 func (c *Console) ReleaseQuarantine(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)

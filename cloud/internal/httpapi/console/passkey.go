@@ -36,7 +36,7 @@ func (c *Console) passkeys(r *http.Request) ([]passkeyItem, error) {
 	return items, nil
 }
 
-// BeginPasskey is POST /v2/admin/account/passkeys/options: in exchange for the password, and the second factor if there is
+// BeginPasskey serves POST /v2/admin/account/passkeys/options: in exchange for the password, and the second factor if there is
 // one, the options with which the browser makes a passkey.
 func (c *Console) BeginPasskey(w http.ResponseWriter, r *http.Request) error {
 	if err := c.confirmBody(r); err != nil {
@@ -49,7 +49,7 @@ func (c *Console) BeginPasskey(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, options)
 }
 
-// AddPasskey is POST /v2/admin/account/passkeys: the passkey that the browser made. Its options prove that the password was
+// AddPasskey serves POST /v2/admin/account/passkeys: the passkey that the browser made. Its options prove that the password was
 // given.
 func (c *Console) AddPasskey(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
@@ -75,7 +75,7 @@ func (c *Console) AddPasskey(w http.ResponseWriter, r *http.Request) error {
 	}{strconv.FormatInt(id, 10)})
 }
 
-// RemovePasskey is DELETE /v2/admin/account/passkeys/{id}. It requires the password, and the second factor: a code, or the use
+// RemovePasskey serves DELETE /v2/admin/account/passkeys/{id}. It requires the password, and the second factor: a code, or the use
 // of a passkey in the last minutes.
 func (c *Console) RemovePasskey(w http.ResponseWriter, r *http.Request) error {
 	id, err := strconv.ParseInt(chi.URLParam(r, "id"), 10, 64)

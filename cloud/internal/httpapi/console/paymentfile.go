@@ -13,7 +13,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// PaymentFile is GET /v2/admin/branches/{branch}/payments.csv?yearMonth=: all payments of a month for a spreadsheet, in
+// PaymentFile serves GET /v2/admin/branches/{branch}/payments.csv?yearMonth=: all payments of a month for a spreadsheet, in
 // Korean and in local times. Rows are streamed, so that their number is not
 // limited, and no connection to the database waits for a slow client.
 func (c *Console) PaymentFile(w http.ResponseWriter, r *http.Request) error {
@@ -50,7 +50,7 @@ func (c *Console) PaymentFile(w http.ResponseWriter, r *http.Request) error {
 	}
 	file.Flush()
 	if err != nil && begun {
-		panic(http.ErrAbortHandler) // the status is sent: a broken connection tells the client that the file is incomplete
+		panic(http.ErrAbortHandler) // the status is sent: a broken connection shows the client that the file is incomplete
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 // ErrOwnRights is returned when administrators try to reduce their own rights.
 var ErrOwnRights = errors.New("console: administrators cannot reduce their own rights")
 
-// ListAdministrators is GET /v2/admin/administrators. Only the headquarters manages administrators.
+// ListAdministrators serves GET /v2/admin/administrators. Only the headquarters manages administrators.
 func (c *Console) ListAdministrators(w http.ResponseWriter, r *http.Request) error {
 	found, err := c.Backoffice.Administrators(r.Context())
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Console) ListAdministrators(w http.ResponseWriter, r *http.Request) err
 	return wire.WriteData(w, map[string]any{"administrators": list})
 }
 
-// AddAdministrator is POST /v2/admin/administrators.
+// AddAdministrator serves POST /v2/admin/administrators.
 func (c *Console) AddAdministrator(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		ID       *string  `json:"id"`
@@ -65,7 +65,7 @@ func (c *Console) AddAdministrator(w http.ResponseWriter, r *http.Request) error
 	return wire.WriteData(w, nil)
 }
 
-// ChangeAdministrator is PUT /v2/admin/administrators/{id}: role and branches. The headquarters' own role is protected.
+// ChangeAdministrator serves PUT /v2/admin/administrators/{id}: role and branches. The headquarters' own role is protected.
 func (c *Console) ChangeAdministrator(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Role     *string  `json:"role"`
@@ -88,7 +88,7 @@ func (c *Console) ChangeAdministrator(w http.ResponseWriter, r *http.Request) er
 	return wire.WriteData(w, nil)
 }
 
-// SwitchAdministrator is PATCH /v2/admin/administrators/{id}: {disabled}.
+// SwitchAdministrator serves PATCH /v2/admin/administrators/{id}: {disabled}.
 func (c *Console) SwitchAdministrator(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Disabled *bool `json:"disabled"`
@@ -113,7 +113,7 @@ func (c *Console) SwitchAdministrator(w http.ResponseWriter, r *http.Request) er
 	return wire.WriteData(w, nil)
 }
 
-// ResetPassword is POST /v2/admin/administrators/{id}/password.
+// ResetPassword serves POST /v2/admin/administrators/{id}/password.
 func (c *Console) ResetPassword(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Password *string `json:"password"`
@@ -131,7 +131,7 @@ func (c *Console) ResetPassword(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// RemoveTOTP is DELETE /v2/admin/administrators/{id}/totp, for an administrator who lost the authenticator.
+// RemoveTOTP serves DELETE /v2/admin/administrators/{id}/totp, for an administrator who lost the authenticator.
 func (c *Console) RemoveTOTP(w http.ResponseWriter, r *http.Request) error {
 	if err := c.Account.RemoveSecondFactor(r.Context(), chi.URLParam(r, "id"), actor(r)); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (c *Console) RemoveTOTP(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// EndSessions is DELETE /v2/admin/administrators/{id}/sessions.
+// EndSessions serves DELETE /v2/admin/administrators/{id}/sessions.
 func (c *Console) EndSessions(w http.ResponseWriter, r *http.Request) error {
 	if err := c.Account.EndSessions(r.Context(), chi.URLParam(r, "id"), actor(r)); err != nil {
 		return err

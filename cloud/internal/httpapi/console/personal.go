@@ -31,7 +31,7 @@ func contact(r *http.Request) (string, error) {
 	return digits, nil
 }
 
-// ExportPerson is POST /v2/admin/personal-data/export (headquarters): everything that is kept about one guest.
+// ExportPerson serves POST /v2/admin/personal-data/export (headquarters): everything that is kept about one guest.
 func (c *Console) ExportPerson(w http.ResponseWriter, r *http.Request) error {
 	contact, err := contact(r)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Console) ExportPerson(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, data)
 }
 
-// ErasePerson is POST /v2/admin/personal-data/erase (headquarters): name and contact of one guest are removed from every
+// ErasePerson serves POST /v2/admin/personal-data/erase (headquarters): name and contact of one guest are removed from every
 // reservation that is over.
 func (c *Console) ErasePerson(w http.ResponseWriter, r *http.Request) error {
 	contact, err := contact(r)

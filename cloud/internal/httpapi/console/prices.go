@@ -82,7 +82,7 @@ func (c *Console) pricedRoom(r *http.Request) (booking.Branch, booking.Room, err
 	return branch, room, nil
 }
 
-// ShowPrices is GET /v2/admin/branches/{branch}/rooms/{room}/prices: the price list of a room and its price rules.
+// ShowPrices serves GET /v2/admin/branches/{branch}/rooms/{room}/prices: the price list of a room and its price rules.
 func (c *Console) ShowPrices(w http.ResponseWriter, r *http.Request) error {
 	_, room, err := c.pricedRoom(r)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *Console) ShowPrices(w http.ResponseWriter, r *http.Request) error {
 	}{wire.Price(room.Price), toWirePriceRules(room.PriceRules)})
 }
 
-// ChangePrices is PUT /v2/admin/branches/{branch}/rooms/{room}/prices: the price rules of a room. The last rule that applies
+// ChangePrices serves PUT /v2/admin/branches/{branch}/rooms/{room}/prices: the price rules of a room. The last rule that applies
 // decides. Holds and reservations keep their price.
 func (c *Console) ChangePrices(w http.ResponseWriter, r *http.Request) error {
 	branch, room, err := c.pricedRoom(r)
@@ -130,7 +130,7 @@ func (c *Console) ChangePrices(w http.ResponseWriter, r *http.Request) error {
 // previewDays is the number of days of a preview.
 const previewDays = 7
 
-// PreviewPrices is POST /v2/admin/branches/{branch}/rooms/{room}/prices/preview: the price lists of a week under rules that
+// PreviewPrices serves POST /v2/admin/branches/{branch}/rooms/{room}/prices/preview: the price lists of a week under rules that
 // need not be saved. It changes nothing.
 func (c *Console) PreviewPrices(w http.ResponseWriter, r *http.Request) error {
 	branch, room, err := c.pricedRoom(r)

@@ -7,7 +7,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// ShowProof is GET /v2/admin/proof?since=: the rules, checked now. Without since all rows are examined.
+// ShowProof serves GET /v2/admin/proof?since=: the rules, checked now. Without since all rows are examined.
 func (c *Console) ShowProof(w http.ResponseWriter, r *http.Request) error {
 	var since time.Time
 	if text := r.URL.Query().Get("since"); text != "" {
@@ -23,7 +23,7 @@ func (c *Console) ShowProof(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, signed)
 }
 
-// ListProofs is GET /v2/admin/proofs: the stored nightly proofs, newest first.
+// ListProofs serves GET /v2/admin/proofs: the stored nightly proofs, newest first.
 func (c *Console) ListProofs(w http.ResponseWriter, r *http.Request) error {
 	kept, err := c.Proofs.Kept(r.Context())
 	if err != nil {

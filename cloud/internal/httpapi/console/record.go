@@ -16,7 +16,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/reserve"
 )
 
-// ReservationRecord is GET /v2/admin/reservations/{id}: everything known about a reservation in any state, with its
+// ReservationRecord serves GET /v2/admin/reservations/{id}: everything known about a reservation in any state, with its
 // history. The view is audited.
 func (c *Console) ReservationRecord(w http.ResponseWriter, r *http.Request) error {
 	id, err := wire.PathReservation(r)
@@ -63,7 +63,7 @@ type wireAccount struct {
 	QR       string  `json:"qr"` // bank, account number and amount, for the guest's phone
 }
 
-// wireStay tells when the guests entered and left. Times that the doors have not shown are null.
+// wireStay holds the times at which the guests entered and left. Times that the doors have not shown are null.
 type wireStay struct {
 	EnteredAt string  `json:"enteredAt"`
 	ByKey     *string `json:"byKey"` // owner, staff, or the label of a companion; pin or code: at the keypad

@@ -12,7 +12,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/httpapi/wire"
 )
 
-// ShowOverview is GET /v2/admin/overview?cursor=&limit=: one's branches, those that need attention first.
+// ShowOverview serves GET /v2/admin/overview?cursor=&limit=: one's branches, those that need attention first.
 func (c *Console) ShowOverview(w http.ResponseWriter, r *http.Request) error {
 	branches, err := c.Reach(r)
 	if err != nil {
@@ -90,7 +90,7 @@ func moment(t *time.Time) *string {
 	return wire.Instant(*t)
 }
 
-// ShowDoorLevels is GET /v2/admin/doors/levels?branch=&days=: the service of each door, those that need attention first.
+// ShowDoorLevels serves GET /v2/admin/doors/levels?branch=&days=: the service of each door, those that need attention first.
 func (c *Console) ShowDoorLevels(w http.ResponseWriter, r *http.Request) error {
 	branches, err := c.Reach(r)
 	if err != nil {
@@ -222,7 +222,7 @@ func reportDays(r *http.Request) (from, to booking.Date, err error) {
 	return from, to, nil
 }
 
-// ShowOccupancy is GET /v2/admin/reports/occupancy?branch=&from=&to=&by=room|weekday|hour|day.
+// ShowOccupancy serves GET /v2/admin/reports/occupancy?branch=&from=&to=&by=room|weekday|hour|day.
 func (c *Console) ShowOccupancy(w http.ResponseWriter, r *http.Request) error {
 	rows, _, err := c.occupancy(r)
 	if err != nil {
@@ -260,7 +260,7 @@ func (c *Console) occupancySheet(r *http.Request) (sheet, error) {
 	return s, nil
 }
 
-// OccupancyCSV is GET /v2/admin/reports/occupancy.csv: the same report for a spreadsheet.
+// OccupancyCSV serves GET /v2/admin/reports/occupancy.csv: the same report for a spreadsheet.
 func (c *Console) OccupancyCSV(w http.ResponseWriter, r *http.Request) error {
 	s, err := c.occupancySheet(r)
 	if err != nil {
@@ -269,7 +269,7 @@ func (c *Console) OccupancyCSV(w http.ResponseWriter, r *http.Request) error {
 	return s.writeCSV(w)
 }
 
-// OccupancyXLSX is GET /v2/admin/reports/occupancy.xlsx: the same report as a workbook.
+// OccupancyXLSX serves GET /v2/admin/reports/occupancy.xlsx: the same report as a workbook.
 func (c *Console) OccupancyXLSX(w http.ResponseWriter, r *http.Request) error {
 	s, err := c.occupancySheet(r)
 	if err != nil {

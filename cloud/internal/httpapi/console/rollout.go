@@ -9,7 +9,7 @@ import (
 	"github.com/yeolda/yeolda/cloud/internal/rollout"
 )
 
-// StartRollout is POST /v2/admin/agents/rollout: the agents install a version in waves, or use changed settings.
+// StartRollout serves POST /v2/admin/agents/rollout: the agents install a version in waves, or use changed settings.
 func (c *Console) StartRollout(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Version       *string `json:"version"`
@@ -48,7 +48,7 @@ func (c *Console) StartRollout(w http.ResponseWriter, r *http.Request) error {
 	return c.ShowRollout(w, r)
 }
 
-// StopRollout is DELETE /v2/admin/agents/rollout: the updated agents return to the previous version.
+// StopRollout serves DELETE /v2/admin/agents/rollout: the updated agents return to the previous version.
 func (c *Console) StopRollout(w http.ResponseWriter, r *http.Request) error {
 	if err := c.Rollouts.Stop(r.Context(), actor(r)); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (c *Console) StopRollout(w http.ResponseWriter, r *http.Request) error {
 	return c.ShowRollout(w, r)
 }
 
-// ResumeRollout is POST /v2/admin/agents/rollout/resume: the stopped rollout continues at its wave.
+// ResumeRollout serves POST /v2/admin/agents/rollout/resume: the stopped rollout continues at its wave.
 func (c *Console) ResumeRollout(w http.ResponseWriter, r *http.Request) error {
 	if err := c.Rollouts.Resume(r.Context(), actor(r)); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (c *Console) ResumeRollout(w http.ResponseWriter, r *http.Request) error {
 	return c.ShowRollout(w, r)
 }
 
-// SkipOffline is POST /v2/admin/agents/rollout/skip-offline: the open rollout does not wait for the agents that are not connected.
+// SkipOffline serves POST /v2/admin/agents/rollout/skip-offline: the open rollout does not wait for the agents that are not connected.
 func (c *Console) SkipOffline(w http.ResponseWriter, r *http.Request) error {
 	if err := c.Rollouts.SkipOffline(r.Context(), actor(r)); err != nil {
 		return err
@@ -96,7 +96,7 @@ type rolloutState struct {
 	Agents        []rolloutAgent `json:"agents"`
 }
 
-// ShowRollout is GET /v2/admin/agents/rollout: the last rollout, or null.
+// ShowRollout serves GET /v2/admin/agents/rollout: the last rollout, or null.
 func (c *Console) ShowRollout(w http.ResponseWriter, r *http.Request) error {
 	last, err := c.Rollouts.Last(r.Context())
 	if errors.Is(err, rollout.ErrNone) {

@@ -132,7 +132,7 @@ func toWireSettings(b booking.Branch) wireSettings {
 	return s
 }
 
-// ShowSettings is GET /v2/admin/branches/{branch}/settings.
+// ShowSettings serves GET /v2/admin/branches/{branch}/settings.
 func (c *Console) ShowSettings(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -191,7 +191,7 @@ func (c *Console) ShowSettings(w http.ResponseWriter, r *http.Request) error {
 	}{toWireSettings(branch), rooms, channels, contacts})
 }
 
-// ChangeSettings is PUT /v2/admin/branches/{branch}/settings: everything except rooms and channels. revision is the one
+// ChangeSettings serves PUT /v2/admin/branches/{branch}/settings: everything except rooms and channels. revision is the one
 // that the client read; if the branch has changed since, the answer is 409. It is 409 with the conflicts, too, if the new
 // hours exclude live reservations and acceptConflicts is not set.
 func (c *Console) ChangeSettings(w http.ResponseWriter, r *http.Request) error {
@@ -372,7 +372,7 @@ func pathRoom(r *http.Request) (int, error) {
 	return no, nil
 }
 
-// ChangeRoom is PUT /v2/admin/branches/{branch}/rooms/{room}: machine, grade, prices, turnover and whether the room has a lock.
+// ChangeRoom serves PUT /v2/admin/branches/{branch}/rooms/{room}: machine, grade, prices, turnover and whether the room has a lock.
 // An absent field of an existing room is unchanged. A new number adds a room, disabled; create refuses any other.
 func (c *Console) ChangeRoom(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
@@ -434,7 +434,7 @@ func clone(price *int) *int {
 	return new(*price)
 }
 
-// DeleteRoom is DELETE /v2/admin/branches/{branch}/rooms/{room}: a disabled room that was never reserved.
+// DeleteRoom serves DELETE /v2/admin/branches/{branch}/rooms/{room}: a disabled room that was never reserved.
 func (c *Console) DeleteRoom(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -453,7 +453,7 @@ func (c *Console) DeleteRoom(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// SetPIN is PUT /v2/admin/branches/{branch}/doors/{device}/pin: the PIN that was set at a door's keypad. device is front,
+// SetPIN serves PUT /v2/admin/branches/{branch}/doors/{device}/pin: the PIN that was set at a door's keypad. device is front,
 // front_<n> or room_<n>.
 func (c *Console) SetPIN(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
@@ -485,7 +485,7 @@ func hasDevice(branch booking.Branch, device string) bool {
 	return device == string(protocol.DoorFront) || slices.Contains(branch.Devices(), device)
 }
 
-// AddListing is POST /v2/admin/branches/{branch}/channels: offers a room on a partner's calendar.
+// AddListing serves POST /v2/admin/branches/{branch}/channels: offers a room on a partner's calendar.
 func (c *Console) AddListing(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -533,7 +533,7 @@ func listingID(r *http.Request) (int, error) {
 	return id, nil
 }
 
-// SwitchListing is PATCH /v2/admin/branches/{branch}/channels/{listing}.
+// SwitchListing serves PATCH /v2/admin/branches/{branch}/channels/{listing}.
 func (c *Console) SwitchListing(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)
 	if err != nil {
@@ -553,7 +553,7 @@ func (c *Console) SwitchListing(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// ExportListing is POST /v2/admin/branches/{branch}/channels/{listing}/export: a new link at which the partner reads our
+// ExportListing serves POST /v2/admin/branches/{branch}/channels/{listing}/export: a new link at which the partner reads our
 // reservations. The link is in this answer only, and the previous one stops working.
 func (c *Console) ExportListing(w http.ResponseWriter, r *http.Request) error {
 	branch, err := c.branch(r)

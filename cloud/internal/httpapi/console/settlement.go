@@ -111,7 +111,7 @@ func total(rows []money.SettlementRow) (t money.SettlementRow) {
 	return t
 }
 
-// ShowSettlement is GET /v2/admin/settlement?branch=&entity=&month=YYYY-MM.
+// ShowSettlement serves GET /v2/admin/settlement?branch=&entity=&month=YYYY-MM.
 func (c *Console) ShowSettlement(w http.ResponseWriter, r *http.Request) error {
 	found, err := c.settlement(r)
 	if err != nil {
@@ -151,7 +151,7 @@ var settlementColumns = []string{"지점", "일자", "결제수단", "결제금�
 
 const settlementTotal = "합계"
 
-// SettlementCSV is GET /v2/admin/settlement.csv: the same for a spreadsheet. The download is audited.
+// SettlementCSV serves GET /v2/admin/settlement.csv: the same for a spreadsheet. The download is audited.
 func (c *Console) SettlementCSV(w http.ResponseWriter, r *http.Request) error {
 	s, err := c.settlementSheet(r)
 	if err != nil {
@@ -160,7 +160,7 @@ func (c *Console) SettlementCSV(w http.ResponseWriter, r *http.Request) error {
 	return s.writeCSV(w)
 }
 
-// SettlementXLSX is GET /v2/admin/settlement.xlsx: the same as a workbook. The download is audited.
+// SettlementXLSX serves GET /v2/admin/settlement.xlsx: the same as a workbook. The download is audited.
 func (c *Console) SettlementXLSX(w http.ResponseWriter, r *http.Request) error {
 	s, err := c.settlementSheet(r)
 	if err != nil {

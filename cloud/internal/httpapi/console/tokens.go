@@ -38,7 +38,7 @@ func (c *Console) tokens(r *http.Request) ([]wireToken, error) {
 	return list, err
 }
 
-// ListTokens is GET /v2/admin/tokens. Only the headquarters manages tokens.
+// ListTokens serves GET /v2/admin/tokens. Only the headquarters manages tokens.
 func (c *Console) ListTokens(w http.ResponseWriter, r *http.Request) error {
 	list, err := c.tokens(r)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *Console) ListTokens(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]any{"tokens": list})
 }
 
-// ShowToken is GET /v2/admin/tokens/{id}.
+// ShowToken serves GET /v2/admin/tokens/{id}.
 func (c *Console) ShowToken(w http.ResponseWriter, r *http.Request) error {
 	list, err := c.tokens(r)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Console) ShowToken(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, list[i])
 }
 
-// AddToken is POST /v2/admin/tokens. Its answer is the only one that contains the token.
+// AddToken serves POST /v2/admin/tokens. Its answer is the only one that contains the token.
 func (c *Console) AddToken(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Name      *string         `json:"name"`
@@ -93,7 +93,7 @@ func (c *Console) AddToken(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]string{"id": strconv.FormatInt(id, 10), "token": secret})
 }
 
-// RemoveToken is DELETE /v2/admin/tokens/{id}: the token is rejected from the next request on.
+// RemoveToken serves DELETE /v2/admin/tokens/{id}: the token is rejected from the next request on.
 func (c *Console) RemoveToken(w http.ResponseWriter, r *http.Request) error {
 	id, err := strconv.ParseInt(chi.URLParam(r, "id"), 10, 64)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // maxWebhookURL is the longest address of a receiver.
 const maxWebhookURL = 500
 
-// ListWebhooks is GET /v2/admin/webhooks. Only the headquarters manages webhooks.
+// ListWebhooks serves GET /v2/admin/webhooks. Only the headquarters manages webhooks.
 func (c *Console) ListWebhooks(w http.ResponseWriter, r *http.Request) error {
 	found, err := c.Webhooks.List(r.Context())
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Console) ListWebhooks(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]any{"webhooks": list})
 }
 
-// AddWebhook is POST /v2/admin/webhooks. Its answer is the only one that contains the signing secret.
+// AddWebhook serves POST /v2/admin/webhooks. Its answer is the only one that contains the signing secret.
 func (c *Console) AddWebhook(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		URL      *string  `json:"url"`
@@ -66,7 +66,7 @@ func (c *Console) AddWebhook(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, map[string]string{"id": strconv.FormatInt(id, 10), "secret": secret})
 }
 
-// SwitchWebhook is PATCH /v2/admin/webhooks/{id}: {enabled}.
+// SwitchWebhook serves PATCH /v2/admin/webhooks/{id}: {enabled}.
 func (c *Console) SwitchWebhook(w http.ResponseWriter, r *http.Request) error {
 	enabled, err := wire.DecodeEnabled(r)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Console) SwitchWebhook(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// RemoveWebhook is DELETE /v2/admin/webhooks/{id}.
+// RemoveWebhook serves DELETE /v2/admin/webhooks/{id}.
 func (c *Console) RemoveWebhook(w http.ResponseWriter, r *http.Request) error {
 	id, err := c.ownWebhook(r)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *Console) RemoveWebhook(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// ReplayWebhook is POST /v2/admin/webhooks/{id}/replay: {after}, the id of an event, as text or as a number.
+// ReplayWebhook serves POST /v2/admin/webhooks/{id}/replay: {after}, the id of an event, as text or as a number.
 func (c *Console) ReplayWebhook(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		After json.RawMessage `json:"after"`
@@ -119,7 +119,7 @@ func (c *Console) ReplayWebhook(w http.ResponseWriter, r *http.Request) error {
 	return wire.WriteData(w, nil)
 }
 
-// ListDeliveries is GET /v2/admin/webhooks/{id}/deliveries?before=&limit=.
+// ListDeliveries serves GET /v2/admin/webhooks/{id}/deliveries?before=&limit=.
 func (c *Console) ListDeliveries(w http.ResponseWriter, r *http.Request) error {
 	before, limit, err := wire.Page(r)
 	if err != nil {

@@ -1,5 +1,5 @@
 // The price of a stay: from its start on hours, half hours and ten minutes, the longest tier first that fits and is on offer;
-// each costs as much as the price list says that applies when it begins. The service checks the sum.
+// each costs its price in the list that applies when it begins. The service checks the sum.
 
 import type { Schemas } from "../core/interface";
 import { type Minute, parseMinute } from "./time";
