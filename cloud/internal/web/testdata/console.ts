@@ -22,7 +22,7 @@ import { peopleScreen } from "../src/console/people";
 import { roomsScreen } from "../src/console/rooms";
 import { openSearch } from "../src/console/search";
 import { type Branch, branches, identify, me, noticeEnd, type Role } from "../src/console/session";
-import { speakIn } from "../src/console/text";
+import { dateText, localText, speakIn } from "../src/console/text";
 import { weekScreen } from "../src/console/week";
 import { api, hearRefusals } from "../src/core/api";
 import { noteServerTime } from "../src/core/clock";
@@ -586,6 +586,29 @@ test("the history names the date of what was not today, and of a move to another
   equal(text(moved("2027-01-04T03:00:00Z", "2027-01-04T04:00:00Z")).includes("10:00–11:00 → 2번 룸 12:00–13:00"), true);
   const other = text(moved("2027-01-06T01:00:00Z", "2027-01-06T02:00:00Z"));
   equal([other.includes("1월 4일"), other.includes("1월 6일")], [true, true], other);
+});
+
+test("a date of more than half a year ago or ahead has its year", () => {
+  const days = 86_400_000;
+  for (const [distance, dated] of [
+    [-366, true],
+    [-184, true],
+    [-182, false],
+    [0, false],
+    [182, false],
+    [184, true],
+    [366, true],
+  ] as const) {
+    const at = Date.now() + distance * days;
+    const minute = inZone("Asia/Seoul", at);
+    const year = `${dateOf(minute).slice(0, 4)}년 `;
+    const texts = [dateText(minute), localText(new Date(at).toISOString(), "gangnam")];
+    equal(
+      texts.map((text) => text.startsWith(year)),
+      [dated, dated],
+      `${distance} days: ${texts}`,
+    );
+  }
 });
 
 test("a draft is not shown to another administrator who logs in after the session has ended", async () => {

@@ -2,6 +2,7 @@
 
 import { clockOf, dateOf, day, type Minute } from "../booking/time";
 import { brandEn, brandKo } from "../core/brand";
+import { now } from "../core/clock";
 import { formats } from "../core/format";
 import { english, type Language, language, speak, translator } from "../core/language";
 import { ko, type Texts } from "../locales/console-ko";
@@ -33,7 +34,18 @@ export async function speakIn(next: Language): Promise<void> {
 
 export const t = translator<TextKey>(() => tables[language.peek()] ?? ko);
 
-export const { won, span, dateText, monthText, weekdayText } = formats(t);
+const { dateText: shortDate, ...others } = formats(t);
+export const { won, span, monthText, weekdayText } = others;
+
+/** Reports whether the month and day of a time, without its year, could be those of a nearer one. */
+const isFar = (milliseconds: number): boolean => Math.abs(milliseconds - now()) > 183 * day * 60_000;
+
+/** 11월 22일 (일), and 2025년 11월 22일 (토) if it is far. */
+export function dateText(m: Minute): string {
+  if (!isFar(m * 60_000)) return shortDate(m);
+  const year = dateOf(m).slice(0, 4);
+  return english() ? `${shortDate(m)} ${year}` : `${year}년 ${shortDate(m)}`;
+}
 
 const methods: Record<string, TextKey> = {
   카드: "methodCard",
@@ -91,9 +103,10 @@ function zoneOf(code: string): string | undefined {
   return zones.size === 1 ? [...zones][0] : undefined;
 }
 
-/** An instant in the time zone of a branch. */
+/** An instant in the time zone of a branch, with its year if it is far. */
 export const localText = (at: string, branch = ""): string =>
   new Intl.DateTimeFormat(english() ? "en-GB" : "ko-KR", {
+    year: isFar(Date.parse(at)) ? "numeric" : undefined,
     month: "short",
     day: "numeric",
     hour: "2-digit",
