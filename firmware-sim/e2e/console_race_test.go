@@ -73,6 +73,7 @@ func TestConsoleTwoAdministrators(t *testing.T) {
 	// Both submit at the same time: the second change is rejected with the current state.
 	for i, p := range pages {
 		p.open("/console/gangnam/day/" + date)
+		value[bool](p, freeze) // the outcome of one stays until that of the other is known
 		p.press("한지우", "시간·룸 변경")
 		p.choose("룸", fmt.Sprintf("%d번 룸", 3+i))
 		p.see(fmt.Sprintf("%d번 룸 · ", 3+i))
