@@ -329,10 +329,14 @@ func (p *page) missed() bool {
 	if p.unscripted {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, time.Second)
-	defer cancel()
-	missed, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`Boolean(window.aim && !window.aim.clicked)`))
-	return err == nil && missed // evaluation fails during a navigation that the click has started
+	for deadline := time.Now().Add(p.patience); ; {
+		ctx, cancel := context.WithTimeout(p.ctx, time.Second)
+		missed, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`Boolean(window.aim && !window.aim.clicked)`))
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || time.Now().After(deadline) {
+			return err == nil && missed // evaluation fails during a navigation that the click has started
+		}
+	}
 }
 
 // fill replaces the content of the field with the given label, in the open dialog or otherwise in the page.
