@@ -25,7 +25,8 @@ func TestConsoleQuarantine(t *testing.T) {
 	}
 	stay := day.Reservations[0]
 	hq.must("DELETE", "/admin/reservation/"+stay.ID+"?bookingStatus=paid", nil, nil)
-	again := map[string]any{"branch": "gangnam", "room": 2, "startDateTime": wireTime(currentSlot()), "endDateTime": stay.StayEnd} // the first slot may be over
+	next := func() string { return wireTime(currentSlot().Add(10 * time.Minute)) } // the current slot may be over when the request arrives
+	again := map[string]any{"branch": "gangnam", "room": 2, "startDateTime": next(), "endDateTime": stay.StayEnd}
 	if status, _ := newBrowser(t, s).call("POST", "/reservation", again, nil); status != 409 {
 		t.Fatalf("hold of the quarantined time: %d, want 409", status)
 	}
@@ -51,7 +52,7 @@ func TestConsoleQuarantine(t *testing.T) {
 	p.press("지금 판매하기")
 	p.see("이 시간을 다시 팔아요")
 	p.wait("the time is free", `!document.querySelector(".block.quarantine, .entry.quarantine")`)
-	again["startDateTime"] = wireTime(currentSlot())
+	again["startDateTime"] = next()
 	newBrowser(t, s).must("POST", "/reservation", again, nil)
 	p.open("/console/gangnam/audit")
 	p.see("hq 재판매 보류 해제")

@@ -150,9 +150,7 @@ func keyOfAdminReservation(t *testing.T, s *world.Stack, branch string, room int
 // keyOfAdminStay reserves a room as an administrator who has logged in, and returns the key of the message.
 func keyOfAdminStay(t *testing.T, s *world.Stack, hq *browser, branch string, room int, mobile string, start, end time.Time) string {
 	t.Helper()
-	hq.must("POST", "/admin/reservation", map[string]any{
-		"branch": branch, "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(end),
-	}, nil)
+	hq.hold("/admin/reservation", branch, room, start, end)
 	hq.must("POST", "/admin/payment", map[string]any{"name": fmt.Sprintf("손님 %s", mobile), "mobileNum": mobile, "notify": true}, nil)
 	return keyFor(t, s, mobile)
 }

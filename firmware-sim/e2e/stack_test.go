@@ -250,13 +250,29 @@ func wireTime(t time.Time) string { return t.In(time.FixedZone("KST", 9*3600)).F
 // currentSlot returns the start of the current slot.
 func currentSlot() time.Time { return time.Now().Truncate(10 * time.Minute) }
 
+// hold takes a hold. If the slot of its start ends before the service receives the request, the stay moves to the current slot.
+func (b *browser) hold(path, branch string, room int, start, end time.Time) {
+	b.t.Helper()
+	for {
+		status, errorType := b.call("POST", path, map[string]any{
+			"branch": branch, "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(end),
+		}, nil)
+		if status == http.StatusOK {
+			return
+		}
+		late := currentSlot().Sub(start)
+		if late <= 0 {
+			b.t.Fatalf("POST %s: %d %s", path, status, errorType)
+		}
+		start, end = start.Add(late), end.Add(late)
+	}
+}
+
 // buy reserves a room from the current slot and returns the key of the message.
 func (b *browser) buy(s *world.Stack, branch string, room, amount int, mobile string) string {
 	b.t.Helper()
 	start := currentSlot()
-	b.must("POST", "/reservation", map[string]any{
-		"branch": branch, "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour)),
-	}, nil)
+	b.hold("/reservation", branch, room, start, start.Add(time.Hour))
 	var order struct {
 		OrderID string `json:"orderId"`
 	}

@@ -256,9 +256,7 @@ func codeFor(t testing.TB, s *world.Stack, mobile string) string {
 // purchase buys an hour through the interface and returns the order.
 func (b *browser) purchase(s *world.Stack, branch string, room, amount int, mobile, method string, start time.Time) string {
 	b.t.Helper()
-	b.must("POST", "/reservation", map[string]any{
-		"branch": branch, "room": room, "startDateTime": wireTime(start), "endDateTime": wireTime(start.Add(time.Hour)),
-	}, nil)
+	b.hold("/reservation", branch, room, start, start.Add(time.Hour))
 	var order struct {
 		OrderID string `json:"orderId"`
 	}
