@@ -1266,7 +1266,7 @@ type GuestBlocking struct {
 
 // GuestClimate The choices of the guest for the air of the room; null if the room offers nothing.
 type GuestClimate struct {
-	// Current The chosen option, as the guest asked for it; whether the unit obeys is shown to administrators.
+	// Current The chosen option
 	Current *string `json:"current"`
 	Options []struct {
 		ID    string `json:"id"`

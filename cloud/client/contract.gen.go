@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "e360d8ec6ac6466febbe5e9a12633b7587c82df6b5038237e9d4772f88aea0d2"
+const Contract = "cc39cc1179579b1b62a05b31ef9da09048dc1cc4d5b4476a150710d7b4aa72f8"
