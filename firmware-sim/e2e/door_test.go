@@ -151,6 +151,7 @@ func keyOfAdminReservation(t *testing.T, s *world.Stack, branch string, room int
 func keyOfAdminStay(t *testing.T, s *world.Stack, hq *browser, branch string, room int, mobile string, start, end time.Time) string {
 	t.Helper()
 	hq.hold("/admin/reservation", branch, room, start, end)
+	before := len(sent(t, s, mobile, keyVariable))
 	hq.must("POST", "/admin/payment", map[string]any{"name": fmt.Sprintf("손님 %s", mobile), "mobileNum": mobile, "notify": true}, nil)
-	return keyFor(t, s, mobile)
+	return sentAfter(t, s, mobile, keyVariable, before)
 }

@@ -281,29 +281,49 @@ func (b *browser) buy(s *world.Stack, branch string, room, amount int, mobile st
 		PaymentKey string `json:"paymentKey"`
 	}
 	postJSON(b.t, s.SandboxAt+"/sandbox/payments", map[string]any{"orderId": order.OrderID, "amount": amount, "method": "카드"}, &payment)
+	before := len(sent(b.t, s, mobile, keyVariable))
 	b.must("POST", "/payment/confirm", map[string]any{"paymentKey": payment.PaymentKey, "orderId": order.OrderID, "amount": amount}, nil)
-	return keyFor(b.t, s, mobile)
+	return sentAfter(b.t, s, mobile, keyVariable, before)
 }
 
-// keyFor waits for the message with the key.
+// Variables of messages.
+const (
+	keyVariable  = "doorlockKey"
+	codeVariable = "code" // of a login
+)
+
+// keyFor waits for the message with the key, for a phone that receives only one.
 func keyFor(t testing.TB, s *world.Stack, mobile string) string {
 	t.Helper()
-	key := ""
-	until(t, "message with a key to "+mobile, func() bool {
-		var list struct {
-			Messages []struct {
-				Variables map[string]string `json:"variables"`
-			} `json:"messages"`
+	return sentAfter(t, s, mobile, keyVariable, 0)
+}
+
+// sent returns the values of a variable in the messages to a phone, the oldest first.
+func sent(t testing.TB, s *world.Stack, mobile, variable string) (values []string) {
+	t.Helper()
+	var list struct {
+		Messages []struct {
+			Variables map[string]string `json:"variables"`
+		} `json:"messages"`
+	}
+	getJSON(t, s.SandboxAt+"/sandbox/messages?to="+url.QueryEscape(mobile), &list)
+	for _, m := range list.Messages {
+		if m.Variables[variable] != "" {
+			values = append(values, m.Variables[variable])
 		}
-		getJSON(t, s.SandboxAt+"/sandbox/messages?to="+url.QueryEscape(mobile), &list)
-		for _, m := range list.Messages {
-			if m.Variables["doorlockKey"] != "" {
-				key = m.Variables["doorlockKey"]
-			}
-		}
-		return key != ""
+	}
+	return values
+}
+
+// sentAfter waits for a message with a variable after the first n of them, and returns the newest value.
+func sentAfter(t testing.TB, s *world.Stack, mobile, variable string, n int) string {
+	t.Helper()
+	var values []string
+	until(t, "message with "+variable+" to "+mobile, func() bool {
+		values = sent(t, s, mobile, variable)
+		return len(values) > n
 	})
-	return key
+	return values[len(values)-1]
 }
 
 func getJSON(t testing.TB, address string, into any) {
