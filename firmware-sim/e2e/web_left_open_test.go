@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/yeolda/yeolda/firmware-sim/testkit/chromium"
 )
@@ -147,7 +148,11 @@ func TestWebLeftOpen(t *testing.T) {
 		p.open("/")
 		p.see("어느 지점으로 갈까요?")
 		for range 2 { // when the second one is asked for, the first one is stored or dropped
-			<-shells
+			select {
+			case <-shells:
+			case <-time.After(patience):
+				t.Fatal("the worker does not ask for the shell")
+			}
 			value[bool](p, `navigator.serviceWorker.ready.then(w => (w.active.postMessage({keep: "/", files: performance.getEntriesByType("resource").map(e => new URL(e.name).pathname).filter(p => p.startsWith("/assets/"))}), true))`)
 		}
 		p.offline(true)
