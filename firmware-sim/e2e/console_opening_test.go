@@ -62,6 +62,7 @@ func TestConsoleOpening(t *testing.T) {
 	p.survey("console-opening")
 
 	guest := p.another(t).on(phone)
+	guest.lastingSlot()
 	guest.open("/")
 	guest.press("열다 신촌점", "오늘")
 	guest.press("2번 룸")

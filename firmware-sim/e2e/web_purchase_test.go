@@ -34,14 +34,20 @@ var company = map[string]string{
 // begin navigates from the first page to a room's sheet and selects the first available start.
 func (p *page) begin(day, room string) {
 	p.t.Helper()
-	if day == "오늘" { // the first start is that of the present slot
-		p.wait("a slot that lasts until it is held", `Date.now() % 600_000 < 500_000`)
+	if day == "오늘" {
+		p.lastingSlot()
 	}
 	p.open("/")
 	p.press("열다 강남점", day)
 	p.see("어느 룸에서 쉴까요?")
 	p.press(room)
 	p.firstStart()
+}
+
+// lastingSlot waits until the current slot, the first start of today, lasts until a guest has held it.
+func (p *page) lastingSlot() {
+	p.t.Helper()
+	p.wait("a slot that lasts until it is held", `Date.now() % 600_000 < 500_000`)
 }
 
 // firstStart selects the first available start in the open sheet of a room.
