@@ -61,6 +61,32 @@ func TestDashboardOvertakesTheAnswer(t *testing.T) {
 	}
 }
 
+// TestDashboardReturnsADepositBeforeTheAnswerIsKnown: the response with a virtual account is lost, the guest pays, the dashboard returns the
+// deposit before the service knows of it, and the bank rejects the transfer. The refund is listed, and an administrator completes it.
+func TestDashboardReturnsADepositBeforeTheAnswerIsKnown(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b, order, w := s.order(t, sandbox.MethodVirtualAccount)
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetConfirm, Kind: sandbox.FaultDropAfterCommit})
+	s.unreachable(t)
+	s.answer(t, b, "/payment/confirm", order, 503, "PaymentPendingException")
+	if _, err := s.Sandbox.Deposit(order.OrderID); err != nil {
+		t.Fatal(err)
+	}
+	s.fault(t, sandbox.Fault{Target: sandbox.TargetRefund, Kind: sandbox.FaultError})
+	s.dashboard(t, order, 0, &guestAccount)
+	s.eventually(t, "the bank has rejected the transfer", func() bool { return s.Sandbox.Bounced(order.OrderID) == order.Amount })
+	s.Sandbox.ClearFaults()
+	id := s.await(t, order.OrderID, "CANCELED")
+	s.awaitRefund(t, id, "FAILED")
+	s.awaitMessages(t, w.Mobile, "reservation-canceled", "refund-account")
+	if err := s.Replica(t).RetryRefund(s.ctx, reserve.RetryRefundRequest{ID: booking.ReservationID(id), Account: &guestAccount, By: hq}); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitRefund(t, id, "COMPLETED")
+	s.nothingHeld(t)
+}
+
 // TestReversalDuringCancellationIsBooked: the bank reverses a deposit, and the guest cancels before the service knows. The
 // reversal is in the books although the reservation was not confirmed any more when it became known.
 func TestReversalDuringCancellationIsBooked(t *testing.T) {

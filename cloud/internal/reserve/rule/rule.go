@@ -222,6 +222,9 @@ func over(p toss.Payment, now time.Time) bool {
 func (s Snapshot) over(p toss.Payment, now time.Time) Step {
 	switch s.Reservation.State {
 	case booking.Confirming:
+		if AtBank(p.RefundStatus()) != money.RefundCompleted { // paid and returned meanwhile, and the bank may reject the transfer
+			return Drop
+		}
 		return s.refused(now)
 	case booking.Done:
 		sent := s.Payment.Returned
