@@ -92,7 +92,8 @@ func (b Base) stem() string {
 	return b.System + "/base/" + b.Begin.UTC().Format(timeFormat) + "-" + b.Segment
 }
 
-// Bases lists the complete base backups of all systems, the oldest first and those of a later timeline last.
+// Bases lists the complete base backups of all systems, the oldest first and those of a later timeline last. The place in the log orders
+// them, because the clock may have been wrong; a backup ends no later than the next one of its system.
 func (a *Archive) Bases(ctx context.Context) ([]Base, error) {
 	names, err := a.store.list(ctx, "")
 	if err != nil {
@@ -112,8 +113,15 @@ func (a *Archive) Bases(ctx context.Context) ([]Base, error) {
 		}
 	}
 	slices.SortFunc(bases, func(a, b Base) int {
-		return cmp.Or(strings.Compare(timelineOf(a.Segment), timelineOf(b.Segment)), a.Begin.Compare(b.Begin))
+		return cmp.Or(strings.Compare(a.Segment, b.Segment), a.Begin.Compare(b.Begin))
 	})
+	next := map[string]time.Time{}
+	for i, b := range slices.Backward(bases) {
+		if end, found := next[b.System]; found && b.End.After(end) {
+			bases[i].End = end
+		}
+		next[b.System] = bases[i].End
+	}
 	return bases, nil
 }
 
@@ -332,12 +340,24 @@ func (a *Archive) Prune(ctx context.Context, system string, before time.Time) er
 	}
 	names, err := a.store.list(ctx, system+"/")
 	for _, name := range names {
-		segment, isWAL := strings.CutPrefix(name, system+"/wal/")
-		if isWAL && len(segment) >= 24 && isSegment(segment[:24]) && segment[8:24] < own[0].Segment[8:] || !isWAL && name < own[0].stem() {
+		if place := placeOf(name); place != "" && place < own[0].Segment[8:] {
 			err = errors.Join(err, a.store.remove(ctx, name))
 		}
 	}
 	return err
+}
+
+// placeOf returns the place in the log of a segment, or of the first one that the restoration of a base backup needs, from the name of a
+// file, or "". The time in the name is that of a clock that may have been wrong.
+func placeOf(name string) string {
+	file := name[strings.LastIndexByte(name, '/')+1:]
+	if _, segment, isBase := strings.Cut(file, "-"); isBase {
+		file = segment
+	}
+	if len(file) < 24 || !isSegment(file[:24]) {
+		return ""
+	}
+	return file[8:24]
 }
 
 // isSegment reports whether a name is that of a segment: 24 hexadecimal digits, of which the first 8 are the timeline.

@@ -3,6 +3,7 @@ package archive
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -225,6 +226,57 @@ func TestPruneKeepsWhatTheWantedTimeNeeds(t *testing.T) {
 	}
 	if b, err := a.Choose(t.Context(), "1", time.Time{}); err != nil || b.Segment != "000000020000000100000003" {
 		t.Errorf("of system 1: got %+v, %v, want the last base", b, err)
+	}
+}
+
+// TestArchiveOfAFastClock takes a base backup while the clock is ten years ahead. The last moment must be restored from the newest backup, and
+// the older ones must be removed in time.
+func TestArchiveOfAFastClock(t *testing.T) {
+	t.Parallel()
+	key, err := NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(t.TempDir(), key, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
+	empty := func(io.Writer) error { return nil }
+	last := start.AddDate(0, 0, 2)
+	for i, at := range []time.Time{start, start.AddDate(10, 0, 1), last} {
+		segment := fmt.Sprintf("0000000100000000%08X", 16*(i+1))
+		if err := errors.Join(a.put(t.Context(), "1/wal/"+segment+walSuffix, empty), a.PutBase(t.Context(), "1", segment, func() time.Time { return at }, empty)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for until, want := range map[time.Time]string{{}: "000000010000000000000030", start.Add(30 * time.Hour): "000000010000000000000010", last.Add(time.Hour): "000000010000000000000030"} {
+		if b, err := a.Choose(t.Context(), "", until); err != nil || b.Segment != want {
+			t.Errorf("until %v: got %+v, %v, want the base of segment %s", until, b, err, want)
+		}
+	}
+	for _, step := range []struct {
+		before time.Time
+		want   []string
+	}{
+		{start.Add(30 * time.Hour), []string{"10", "20", "30"}},
+		{last.Add(time.Hour), []string{"30"}},
+	} {
+		if err := a.Prune(t.Context(), "1", step.before); err != nil {
+			t.Fatal(err)
+		}
+		names, err := a.store.list(t.Context(), "1/wal/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var bases []string
+		found, err := a.Bases(t.Context())
+		for _, b := range found {
+			bases = append(bases, b.Segment[22:])
+		}
+		if err != nil || len(names) != len(step.want) || !slices.Equal(bases, step.want) {
+			t.Errorf("from %v: left %v and the bases %v, %v, want %v", step.before, names, bases, err, step.want)
+		}
 	}
 }
 
