@@ -20,7 +20,7 @@ func contents(t *testing.T, s *servicetest.Stack) map[string]string {
 	awaitQuiet(t, s)
 	rows, err := s.DB.Pool.Query(t.Context(), `
 		select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition and relname !~ $1 order by relname`,
-		`^(river_leader|river_client|river_queue|goose_db_version|work_success|doctor_check)`)
+		`^(river_leader|river_client|river_queue|goose_db_version|work_success|doctor_check|canary|clock_watch)`)
 	if err != nil {
 		t.Fatal(err)
 	}

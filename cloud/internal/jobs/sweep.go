@@ -94,6 +94,9 @@ func eachOf[T any](list []T, do func(T) error) error {
 // webhookTTL is the time applied callbacks are kept. The provider repeats a callback for less than four days.
 const webhookTTL = 30 * 24 * time.Hour
 
+// canaryTTL is the time the row of a process that writes no canaries any more is kept.
+const canaryTTL = 30 * 24 * time.Hour
+
 // intentTTL is the time the switching of air conditioners is kept.
 const intentTTL = 90 * 24 * time.Hour
 
@@ -114,6 +117,7 @@ func (s *Service) purge(ctx context.Context) error {
 	}
 	return errors.Join(
 		err,
+		s.DB.PurgeCanaries(ctx, now.Add(-canaryTTL)),
 		postgres.PurgeIntents(ctx, s.DB.Pool, now.Add(-intentTTL)),
 		postgres.PurgeDeliveries(ctx, s.DB.Pool, now.Add(-events.Retention)),
 		postgres.PurgeEvents(ctx, s.DB.Pool, now.Add(-events.Retention)),

@@ -58,6 +58,7 @@ type DB struct {
 	// Now returns the time of transactions: the database's clock as compared when it was opened, the service's [Clock], or a test's.
 	Now func() time.Time
 
+	canary    canary
 	load      overload
 	branches  branchCache
 	unchanged Batcher[Basis, bool]
@@ -106,7 +107,14 @@ func open(ctx context.Context, url string, keptDoors int32, logger *slog.Logger)
 	if tracing.On() {
 		config.ConnConfig.Tracer = spans{}
 	}
-	db := &DB{Logger: logger, Now: time.Now}
+	db := &DB{Logger: logger, Now: time.Now, canary: canary{process: rand.Int64()}}
+	prepare := config.AfterConnect
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := prepare(ctx, conn); err != nil {
+			return err
+		}
+		return db.checkSetBack(ctx, conn)
+	}
 	if db.Pool, err = openPool(ctx, config); err != nil {
 		return nil, err
 	}

@@ -37,9 +37,7 @@ func BeginRebuild(ctx context.Context, tx pgx.Tx) error {
 	if _, err = tx.Exec(ctx, `update pass_agent set epoch = epoch + $1, version = 0, content = null, code_version = 0`, sequenceJump); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `
-		select setval(format('%I.%I', schemaname, sequencename)::regclass, coalesce(last_value, start_value) + $1)
-		from pg_sequences where schemaname = 'public' and data_type = 'bigint'::regtype and sequencename not like 'goose%'`, sequenceJump)
+	_, err = tx.Exec(ctx, `select skip_identifiers($1)`, sequenceJump)
 	return err
 }
 

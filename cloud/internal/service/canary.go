@@ -57,7 +57,7 @@ func (s *Service) writeCanary(ctx context.Context) error {
 	} else if err := postgres.CheckDisk(ctx, s.db.Doors); err != nil {
 		return err
 	}
-	return postgres.NoteSuccess(ctx, s.db.Doors, postgres.WorkWrite, s.now())
+	return s.db.WriteCanary(ctx, s.now())
 }
 
 // databaseDir is a directory on the disk of the private database.
