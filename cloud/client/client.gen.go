@@ -106,7 +106,7 @@ type AgentCredential struct {
 	Takeovers int    `json:"takeovers"`
 	Username  string `json:"username"`
 
-	// Version Of the agent, as reported last.
+	// Version The version of the agent, as reported last.
 	Version *string `json:"version"`
 }
 
@@ -207,7 +207,7 @@ type AirRow struct {
 	Date openapi_types.Date `json:"date"`
 	High *float32           `json:"high"`
 
-	// IdleMinutes Of these, without a stay in any room of the unit.
+	// IdleMinutes The part of these minutes without a stay in any room of the unit.
 	IdleMinutes int `json:"idleMinutes"`
 
 	// Low Degrees Celsius; null: the sensor did not report.
@@ -437,7 +437,7 @@ type BranchNow struct {
 	Reason           *string       `json:"reason"`
 	RefundPolicyText BilingualText `json:"refundPolicyText"`
 
-	// Status Of today.
+	// Status The status of today.
 	Status string `json:"status"`
 
 	// TimeZone IANA name, such as Asia/Seoul.
@@ -755,7 +755,7 @@ type ClosureRequest struct {
 	Rule struct {
 		From *openapi_types.Date `json:"from,omitempty"`
 
-		// Nth Of the month.
+		// Nth The number of the weekday in the month.
 		Nth *int                `json:"nth,omitempty"`
 		To  *openapi_types.Date `json:"to,omitempty"`
 
@@ -853,16 +853,16 @@ type CompanyProfile struct {
 
 // Compensation The compensation of a guest whose door does not open; null for nothing.
 type Compensation struct {
-	// AfterMinutes After the first failure. 0 is no compensation.
+	// AfterMinutes The minutes after the first failure. 0 is no compensation.
 	AfterMinutes int `json:"afterMinutes"`
 
 	// ExtendFirst Extend the stay if the next slots are free.
 	ExtendFirst *bool `json:"extendFirst,omitempty"`
 
-	// FullAfterMinutes From then on the whole payment is refunded. 0 is never.
+	// FullAfterMinutes The minutes of failure after which the whole payment is refunded. 0 is never.
 	FullAfterMinutes *int `json:"fullAfterMinutes,omitempty"`
 
-	// PerPhonePerMonth At most. 0 is unlimited.
+	// PerPhonePerMonth The largest number of compensations. 0 is unlimited.
 	PerPhonePerMonth *int `json:"perPhonePerMonth,omitempty"`
 	WonPerMinute     *int `json:"wonPerMinute,omitempty"`
 }
@@ -952,7 +952,7 @@ type DiagnosticsWindow struct {
 	Open     bool   `json:"open"`
 	OpenedAt string `json:"openedAt"`
 
-	// OpenedBy Of the last request.
+	// OpenedBy The actor of the last request.
 	OpenedBy string `json:"openedBy"`
 
 	// Received The agent has received the last request since it started.
@@ -1115,7 +1115,7 @@ type Event struct {
 	// Type reservation.<state>, reservation.moved, reservation.changed, door-request.<state>, refund.<state>, alert.opened, alert.acknowledged, alert.ended, alert.changed, branch.created, branch.changed
 	Type string `json:"type"`
 
-	// Version Of the subject; it grows with each of its events.
+	// Version The version of the subject; it grows with each of its events.
 	Version int `json:"version"`
 }
 
@@ -1241,7 +1241,7 @@ type Guest struct {
 	} `json:"block"`
 	MobileNum string `json:"mobileNum"`
 
-	// Name Of the latest reservation that has one.
+	// Name The name in the latest reservation that has one.
 	Name *string `json:"name"`
 
 	// Notes Of the administrator's branches, the latest first.
@@ -1266,7 +1266,7 @@ type GuestBlocking struct {
 
 // GuestClimate The choices of the guest for the air of the room; null if the room offers nothing.
 type GuestClimate struct {
-	// Current The chosen option
+	// Current The chosen option, as the guest asked for it; whether the unit obeys is shown to administrators.
 	Current *string `json:"current"`
 	Options []struct {
 		ID    string `json:"id"`
@@ -1321,7 +1321,7 @@ type Hold struct {
 	// Branch The English branch name, lower case.
 	Branch BranchCode `json:"branch"`
 
-	// ClientKey Of the payment widget, of the legal entity that sells.
+	// ClientKey The client key of the payment widget, of the legal entity that sells.
 	ClientKey string `json:"clientKey"`
 
 	// EndDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
@@ -1390,7 +1390,7 @@ type KeyCompensation struct {
 	At     time.Time `json:"at"`
 	Kind   string    `json:"kind"`
 
-	// Minutes By which the stay was extended.
+	// Minutes The minutes by which the stay was extended.
 	Minutes int `json:"minutes"`
 }
 
@@ -1419,7 +1419,7 @@ type KeyFacts struct {
 		Room Keypad `json:"room"`
 	} `json:"keypads"`
 
-	// Kind Of the key.
+	// Kind The kind of the key.
 	Kind string `json:"kind"`
 
 	// Online Whether the agent of the branch is connected.
@@ -1434,10 +1434,10 @@ type KeyFacts struct {
 	// StartDateTime YYYYMMDDHHmm on a ten-minute mark, local to the branch.
 	StartDateTime Mark `json:"startDateTime"`
 
-	// State Of the window.
+	// State The state of the window.
 	State string `json:"state"`
 
-	// WindowFrom From when doors open, two minutes before the start.
+	// WindowFrom The time from which doors open, two minutes before the start.
 	WindowFrom time.Time `json:"windowFrom"`
 
 	// WindowTo Until when, two minutes before the real end.
@@ -1494,7 +1494,7 @@ type LegalEntity struct {
 	// Branches At which it sells.
 	Branches []BranchCode `json:"branches"`
 
-	// ClientKey Of the payment widget.
+	// ClientKey The client key of the payment widget.
 	ClientKey string       `json:"clientKey"`
 	Company   CompanyFacts `json:"company"`
 	Entity    string       `json:"entity"`
@@ -1813,7 +1813,7 @@ type OccupancyRow struct {
 	// Key A room number (of several branches: branch/number), a weekday (1 is Monday), an hour (00 to 23) or a date.
 	Key string `json:"key"`
 
-	// SellableMinutes Of the rooms that are on sale now, within the present opening hours.
+	// SellableMinutes The minutes of the rooms that are on sale now, within the present opening hours.
 	SellableMinutes int `json:"sellableMinutes"`
 	SoldMinutes     int `json:"soldMinutes"`
 }
@@ -1936,14 +1936,14 @@ type PartnerBookingRequest struct {
 type PassAgent struct {
 	AppliedAt *time.Time `json:"appliedAt"`
 
-	// AppliedVersion Of the last list that the agent acknowledged; 0: none.
+	// AppliedVersion The version of the last list that the agent acknowledged; 0: none.
 	AppliedVersion int `json:"appliedVersion"`
 
 	// Codes The agent can check one-time codes.
 	Codes    bool   `json:"codes"`
 	Username string `json:"username"`
 
-	// Version Of the last list of passes.
+	// Version The version of the last list of passes.
 	Version int `json:"version"`
 }
 
@@ -2235,7 +2235,7 @@ type Receipt struct {
 	Extension *bool   `json:"extension,omitempty"`
 	KeyLink   *string `json:"keyLink"`
 
-	// KeyMailed Whether that message was sent to the e-mail address, as after the phone number did not take it.
+	// KeyMailed Whether that message was sent to the e-mail address, for example because it could not be sent to the phone number.
 	KeyMailed bool `json:"keyMailed"`
 
 	// KeyMessage Delivery of the latest message with the key; null: there is none.
@@ -2319,7 +2319,7 @@ type RefundQuote struct {
 	// Paid Won for which the reservation and those extensions were sold.
 	Paid int `json:"paid"`
 
-	// Percent Of the reservation itself.
+	// Percent The share of the reservation itself.
 	Percent int `json:"percent"`
 
 	// RefundPolicy The shares from the earliest deadline to the latest; a request may list them in any order. After the last one nothing is returned.
@@ -2742,7 +2742,7 @@ type Settlement struct {
 		// Entity Code of the legal entity that was paid; null is that of the settings.
 		Entity *string `json:"entity"`
 
-		// Fee Of the provider, without VAT.
+		// Fee The fee of the provider, without VAT.
 		Fee    int    `json:"fee"`
 		Method string `json:"method"`
 
@@ -2755,13 +2755,13 @@ type Settlement struct {
 		// Paid Won, by the books; all amounts are in won.
 		Paid int `json:"paid"`
 
-		// PayoutDate Of the provider.
+		// PayoutDate The day on which the provider pays out.
 		PayoutDate *openapi_types.Date `json:"payoutDate"`
 
 		// Refunded What was refunded or reversed, outside the provider too.
 		Refunded int `json:"refunded"`
 
-		// Vat Of the fee.
+		// Vat The VAT of the fee.
 		Vat int `json:"vat"`
 	} `json:"rows"`
 
@@ -2770,10 +2770,10 @@ type Settlement struct {
 		// Entity Null is that of the settings.
 		Entity *string `json:"entity"`
 
-		// Fee Of the provider, without VAT.
+		// Fee The fee of the provider, without VAT.
 		Fee int `json:"fee"`
 
-		// Name Of the company; null: not entered.
+		// Name The name of the company; null: not entered.
 		Name *string `json:"name"`
 
 		// Net paid - refunded - fee - vat
@@ -2791,7 +2791,7 @@ type Settlement struct {
 		// Retired Its fees are those that were read before it was retired.
 		Retired bool `json:"retired"`
 
-		// Vat Of the fee.
+		// Vat The VAT of the fee.
 		Vat int `json:"vat"`
 	} `json:"sellers"`
 	Totals SettlementTotals `json:"totals"`
@@ -2799,7 +2799,7 @@ type Settlement struct {
 
 // SettlementTotals defines model for SettlementTotals.
 type SettlementTotals struct {
-	// Fee Of the provider, without VAT.
+	// Fee The fee of the provider, without VAT.
 	Fee int `json:"fee"`
 
 	// Net paid - refunded - fee - vat
@@ -2814,7 +2814,7 @@ type SettlementTotals struct {
 	// Refunded What was refunded or reversed, outside the provider too.
 	Refunded int `json:"refunded"`
 
-	// Vat Of the fee.
+	// Vat The VAT of the fee.
 	Vat int `json:"vat"`
 }
 
@@ -3011,7 +3011,7 @@ type WebhookRequest struct {
 
 // Why defines model for Why.
 type Why struct {
-	// Code In the order of their priority.
+	// Code The reason. The values are listed in the order of their priority.
 	Code string `json:"code"`
 
 	// Message A sentence for the guest.
@@ -3022,7 +3022,7 @@ type Why struct {
 		// At RFC 3339, UTC.
 		At *OptionalInstant `json:"at"`
 
-		// Phone Of call.
+		// Phone The number to call, with the action call.
 		Phone *string `json:"phone"`
 	} `json:"next"`
 
@@ -3409,7 +3409,7 @@ type ShowLegalParams struct {
 type CorrectReceiptJSONBody struct {
 	MobileNum string `json:"mobileNum"`
 
-	// OrderID Of the purchase that the guest corrects. If the latest one is another, nothing changes.
+	// OrderID The order id of the purchase that the guest corrects. If the latest one is another, nothing changes.
 	OrderID *string `json:"orderId,omitempty"`
 }
 

@@ -3,4 +3,4 @@
 package client
 
 // Contract is the SHA-256 of the part of openapi.yaml that this client was generated from.
-const Contract = "cc39cc1179579b1b62a05b31ef9da09048dc1cc4d5b4476a150710d7b4aa72f8"
+const Contract = "c4851e9d7b560ab35285d6dea532d15ff9b0e30da2b9972259c511989667b3bb"
