@@ -277,7 +277,7 @@ func changed(stay, from, to booking.Interval) booking.Interval {
 	if to.End.Equal(from.End) || stay.End.Before(to.End) && to.End.Before(from.End) {
 		times.End = stay.End
 	}
-	if !times.Start.Before(times.End) { // staff have moved the stay away from the other bound: it gets as much longer or shorter
+	if !times.Start.Before(times.End) { // staff have moved the stay away from the other bound: it becomes longer or shorter by the same time
 		times = booking.Interval{Start: stay.Start.Add(to.Start.Sub(from.Start)), End: stay.End.Add(to.End.Sub(from.End))}
 	}
 	if !times.Start.Before(times.End) {

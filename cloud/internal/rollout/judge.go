@@ -27,7 +27,7 @@ const (
 	stopped, done = "stopped", "done"
 )
 
-// advance judges each agent and moves the rollout on.
+// advance judges each agent and advances the rollout.
 func advance(r *postgres.Rollout, now time.Time) {
 	switch r.State {
 	case running:
@@ -88,7 +88,7 @@ func waitingIn(r postgres.Rollout, wave int) (n int) {
 	return n
 }
 
-// judge moves one agent on.
+// judge advances the state of one agent.
 func judge(m *postgres.RolloutMember, r *postgres.Rollout, now time.Time) {
 	switch m.State {
 	case waiting:

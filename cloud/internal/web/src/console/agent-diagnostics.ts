@@ -89,7 +89,7 @@ export function diagnosticsPart(branch: Branch, username: string, editable: bool
   });
 }
 
-/** Says until when the agent sends its log, or who had asked for it. */
+/** Shows until when the agent sends its log, or who had asked for it. */
 function windowLine(branch: Branch, data: Readable<Diagnostics>): Child {
   const now = ticking();
   return h("p", { class: "logwindow" }, () => {

@@ -137,7 +137,7 @@ function caret(area: HTMLTextAreaElement): () => string {
   return () => t("piCaret", { ...place() });
 }
 
-/** Says which version came first, and what it changed. The operator's text stays until the operator decides. */
+/** Shows which version came first, and what it changed. The operator's text stays until the operator decides. */
 function newerNotice(
   branch: Branch,
   username: string,
@@ -227,7 +227,7 @@ const compared = (texts: Texts, against: Readable<string>, text: string): Child 
     ),
   );
 
-/** Says what happens after sending. */
+/** Describes what happens after sending. */
 const consequence = (data: Readable<Pi>): HTMLElement =>
   h("p", { class: "hint" }, () => [
     t("piConsequence"),

@@ -82,7 +82,7 @@ function page(branch: Branch, username: string, data: Readable<Pi>, refresh: () 
   ];
 }
 
-/** Says the state of the last version aloud when it changes. */
+/** Returns the state of the last version for screen readers. */
 const spoken = (pi: Pi): string => {
   const last = pi.versions[0];
   return last ? `${t("piVersion", { n: last.version })} ${stateText(pi, last)}` : "";

@@ -7,11 +7,11 @@ import { FieldError } from "./numbers";
 import { attempt, button } from "./parts";
 import { t } from "./text";
 
-/** Says that the form shows edits of an earlier visit, and offers to discard them. */
+/** Reports that the form shows edits of an earlier visit, and offers to discard them. */
 export const restoredNotice = (discard: () => void): Child =>
   h("div", { class: "notice" }, h("p", null, t("draftRestored")), button(t("discardDraft"), discard));
 
-/** Says that another administrator has saved in the meantime. The user either loads that version or keeps the own edits. */
+/** Reports that another administrator has saved in the meantime. The user either loads that version or keeps the own edits. */
 export function newerNotice<T>(newer: Readable<T | null>, load: (other: T) => void, keep: (other: T) => void): Child {
   return match(newer, (other) =>
     other
@@ -74,7 +74,7 @@ export function unchangedSince(read: unknown, now: unknown): void {
 interface Kept {
   /** Deletes the draft after saving. */
   forget: () => void;
-  /** Says that the form shows a draft, and offers to discard it. */
+  /** Reports that the form shows a draft, and offers to discard it. */
   notice: Child;
 }
 

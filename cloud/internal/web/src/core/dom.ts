@@ -82,7 +82,7 @@ function focusBetween(start: Node, end: Node): { tag: string; mark: string } | u
   return undefined;
 }
 
-/** Tells a control from the others of a view. The text of its row is part of it: the focus must never move to another row. */
+/** Distinguishes a control from the others of a view. The text of its row is part of it: the focus must never move to another row. */
 function mark(control: Element): string {
   return JSON.stringify([
     control.getAttribute("aria-label") ?? control.id,

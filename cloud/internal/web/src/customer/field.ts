@@ -15,7 +15,7 @@ export interface FieldOptions {
   id: string;
   label: string;
   value?: string;
-  /** Says what is wrong with a value; empty when nothing is. */
+  /** Describes what is wrong with a value; empty when nothing is. */
   problem?: (value: string) => string;
   /** Puts a value into its usual form when the field is left or checked. */
   tidy?: (value: string) => string;

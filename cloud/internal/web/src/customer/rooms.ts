@@ -220,7 +220,7 @@ function availability(d: Day, room: Room, first: { start: Minute; free: number }
 const evening = 18 * 60; // minutes of the day
 
 /**
- * Says when a room is free that is free for some minutes from start on: all day, for the rest of the day, only in the
+ * Describes when a room is free that is free for some minutes from start on: all day, for the rest of the day, only in the
  * evening, or until the next reservation.
  */
 function freeText(d: Day, no: string, start: Minute, free: number): string {

@@ -66,7 +66,7 @@ export const note = (text: Child, kind: "info" | "good" | "warn" = "info"): HTML
 /** Content that screen readers announce when it appears. */
 export const alert = (text: () => Child): HTMLElement => h("div", { class: "alert", role: "alert" }, () => text());
 
-/** Says what is wrong; nothing while problem is empty. */
+/** Shows what is wrong; nothing while problem is empty. */
 export const trouble = (problem: () => string): HTMLElement =>
   alert(() => (problem() ? note(problem(), "warn") : null));
 

@@ -100,7 +100,7 @@ export const toBlock = (w: Wire): Block => ({
 /** The holds of a partner keep the free time of its booking in conflict from being sold. */
 const withheldBlock = (w: Wire): Block => ({ ...toBlock(w), expiresAt: 0, conflict: w.extends ?? "" });
 
-/** Tells a reservation from a time that is only kept from being sold. */
+/** Distinguishes a reservation from a time that is only kept from being sold. */
 export const isReservation = (b: Block): boolean => b.kind !== "quarantine" && b.kind !== "withheld";
 
 const quarantineBlock = (q: Quarantine): Block => ({
