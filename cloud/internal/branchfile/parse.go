@@ -22,7 +22,7 @@ const MaxSize = 16 << 20
 func Parse(name string, content []byte) (File, error) {
 	r := &reader{file: name, usernames: map[string]int{}}
 	if len(content) > MaxSize {
-		return File{}, fmt.Errorf("%s has more than %d MiB", name, MaxSize>>20)
+		return File{}, fmt.Errorf("%s is larger than %d MiB", name, MaxSize>>20)
 	}
 	var document yaml.Node
 	if err := yaml.Load(content, &document); err != nil {

@@ -263,7 +263,7 @@ func (p *parser) read(e ical.Event, uid string) error {
 		return err
 	}
 	if most := b.End.Sub(start); most > maxRecurrence+time.Hour { // a week in which the clocks go back
-		return fmt.Errorf("a recurring entry of %v", most)
+		return fmt.Errorf("a recurring entry lasts %v", most)
 	}
 	starts, err := p.recur(e, start, length)
 	if err != nil {

@@ -48,7 +48,7 @@ func (s *Webhooks) Run(ctx context.Context) error {
 	defer s.serving.Wait()
 	for {
 		if err := s.start(ctx); err != nil && ctx.Err() == nil {
-			s.Log.WarnContext(ctx, "webhooks were not looked at; trying again", "error", err)
+			s.Log.WarnContext(ctx, "no deliveries of webhooks were started; trying again", "error", err)
 		}
 		select {
 		case <-ctx.Done():

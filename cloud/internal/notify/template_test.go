@@ -120,7 +120,7 @@ func TestRenderNeedsEveryVariable(t *testing.T) {
 						t.Errorf("%s without %s: %q, %v, want %s", template, name, text.Body, err, substitute)
 					}
 				} else if err == nil {
-					t.Errorf("%s went without %s", template, name)
+					t.Errorf("%s without %s was rendered, want an error", template, name)
 				}
 			}
 		}
@@ -204,7 +204,7 @@ func TestReadSourcesRefusesBrokenFiles(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "subject only", "two\nlines\n\ntext"} {
 		if _, err := readSources(fstest.MapFS{"templates/ko/x.txt": {Data: []byte(text)}}); err == nil {
-			t.Errorf("%q was taken for a template", text)
+			t.Errorf("%q was accepted as a template", text)
 		}
 	}
 }

@@ -389,11 +389,11 @@ func TestKeyPageWithoutScripts(t *testing.T) {
 		t.Errorf("a press for another room: got %d and presses %v, want 409 and one press", moved.Code, keys.pressed)
 	}
 	if w := send(site, "POST", "/k/"+testKey, "door=cellar", form...); w.Code != http.StatusBadRequest {
-		t.Errorf("an unknown door: %d", w.Code)
+		t.Errorf("an unknown door: got %d, want 400", w.Code)
 	}
 	keys.unlock = errors.New("no database")
 	if w := send(site, "POST", "/k/"+testKey, "door=front", form...); w.Code != http.StatusServiceUnavailable {
-		t.Errorf("a failure: %d", w.Code)
+		t.Errorf("without the database: got %d, want 503", w.Code)
 	}
 	early, sleeping := newSite(t, "14:00")
 	if w := send(early, "POST", "/k/"+testKey, "door=front", form...); w.Code != http.StatusGone || len(sleeping.pressed) != 0 {

@@ -44,7 +44,7 @@ func BranchFile(n int) ([]byte, error) { return BranchFilePart(0, n) }
 // some 20,000 branches, is rejected by `yeolda branch apply`.
 func BranchFilePart(first, n int) ([]byte, error) {
 	if n < 1 || first < 0 {
-		return nil, fmt.Errorf("fleet: %d branches after %d", n, first)
+		return nil, fmt.Errorf("fleet: cannot make %d branches after the first %d", n, first)
 	}
 	numbers := make([]int, n)
 	for i := range numbers {
