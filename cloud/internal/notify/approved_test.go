@@ -14,7 +14,7 @@ func TestParseApproved(t *testing.T) {
 	}
 	for _, key := range []string{"login-code", "login-code/fr", "x/ko", ""} {
 		if _, err := ParseApproved(map[string]string{key: "id"}); err == nil {
-			t.Errorf("%q was taken for a template", key)
+			t.Errorf("%q was accepted as a template", key)
 		}
 	}
 	if _, err := ParseApproved(map[string]string{"login-code/ko": ""}); err == nil {
