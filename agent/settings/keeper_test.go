@@ -295,7 +295,7 @@ func TestFullDisk(t *testing.T) {
 	m.disk.fail = func() (bool, bool) { return true, false }
 	m.start() // the start cannot be counted, so settings that end the agent would do so indefinitely
 	if got, _ := m.Text(); got != "file" {
-		t.Errorf("got settings %q, want those before", got)
+		t.Errorf("got settings %q, want the previous ones", got)
 	}
 }
 

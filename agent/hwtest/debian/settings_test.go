@@ -40,7 +40,7 @@ func TestSettings(t *testing.T) {
 	c.await("the settings rolled back", `(?m)^2 +rolled-back`, list...)
 	c.await("the agent online", `active +yes `, "agent", "list")
 	if n := m.restarts(); n != "2" {
-		t.Errorf("the agent has started %s times with other settings, want 2: with the new ones, and with those before", n)
+		t.Errorf("the agent has started %s times with other settings, want 2: with the new ones, and with the previous ones", n)
 	}
 	c.opens()
 

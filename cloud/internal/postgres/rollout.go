@@ -64,7 +64,7 @@ type RolloutMember struct {
 	Failure          string // the reason why it failed; "": it did not
 
 	Settings   string    // that the agent gets
-	Goal, Back uint64    // the versions of its settings with them, and with those before; 0: not made yet
+	Goal, Back uint64    // the versions of its settings with them, and with the previous ones; 0: not made yet
 	Pending    time.Time // settings were made then that the agent has not answered; zero: none
 
 	Active  bool // the active agent of its branch

@@ -123,7 +123,7 @@ func TestLaterSettingsAreKept(t *testing.T) {
 }
 
 // TestSettingsOnTheirWayAreKept has an administrator change the settings of an agent just before a rollout asks it. The rollout changes these, not
-// those before, which would undo the edit: the agent is asked when it has answered, or if it does not.
+// the previous ones, which would undo the edit: the agent is asked when it has answered, or if it does not.
 func TestSettingsOnTheirWayAreKept(t *testing.T) {
 	t.Parallel()
 	edited := func(agents int) *fleet {

@@ -162,7 +162,7 @@ func TestResumeOfSettings(t *testing.T) {
 	f.answer("")
 	r := f.settle()
 	if r.State != "stopped" || f.inUse()["old"] != 40 {
-		t.Fatalf("got %s, settings %v, want stopped with those before", r.State, f.inUse())
+		t.Fatalf("got %s, settings %v, want stopped with the previous ones", r.State, f.inUse())
 	}
 	waiting := inState(r, "waiting")
 	f.exec(`update agent_settings set settings = 'louder old ' || username where username = $1`, waiting[1])

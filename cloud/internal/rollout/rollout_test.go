@@ -162,7 +162,7 @@ func TestSettingsInWaves(t *testing.T) {
 }
 
 // TestBadSettingsStopAtTheFirstWave checks that settings which an agent rolls back reach the first wave only, and that the agents of
-// that wave which use them return to those before.
+// that wave which use them return to the previous ones.
 func TestBadSettingsStopAtTheFirstWave(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 40).withSettings()

@@ -65,7 +65,7 @@ func (s *Service) StartSettings(ctx context.Context, change Change, waves []int,
 	return nil
 }
 
-// addSettings makes the versions of settings that agents are now to use: those of the rollout, or those before once more. Package device
+// addSettings makes the versions of settings that agents are now to use: those of the rollout, or the previous ones once more. Package device
 // sends them.
 func addSettings(ctx context.Context, tx pgx.Tx, r *postgres.Rollout, now time.Time) error {
 	if r.Kind != postgres.RolloutSettings {

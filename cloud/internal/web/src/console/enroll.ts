@@ -66,7 +66,7 @@ const replacement = (valid: Credential[], replaced: Signal<string>): HTMLElement
     () => (replaced() ? t("enrollReplacesHint", { username: replaced() }) : t("enrollAddsHint")),
   );
 
-/** The Pi that is not among those before, once it is enrolled. refresh looks for it at each change of an agent. */
+/** The Pi that is not among the known ones, once it is enrolled. refresh looks for it at each change of an agent. */
 function arrivals(
   now: Readable<Credential[]>,
   before: Credential[],
