@@ -49,6 +49,10 @@ flaky: ## run each package RUNS=50 times alone and LOADED=10 times beside load (
 	@deploy/demo/install.sh
 	@RUNS=$(RUNS) LOADED=$(LOADED) RACE=$(RACE) PACKAGES="$(PACKAGES)" RUN="$(RUN)" deploy/flaky.sh
 
+calendar: ## run the tests at other dates (DATES="2028-02-29T14:59Z", PACKAGES=./x/..., RUN=TestX): ends of months and years, 29 February
+	@deploy/demo/install.sh
+	@DATES="$(DATES)" PACKAGES="$(PACKAGES)" RUN="$(RUN)" deploy/calendar.sh
+
 hwtest: ## run the agent on a real Linux kernel, and its package on Debian, in QEMU (no root, no KVM; QUICK=1: the kernel only)
 	@agent/hwtest/run.sh
 	@$(if $(QUICK)$(HWTEST_RUN),,agent/hwtest/debian/run.sh)
