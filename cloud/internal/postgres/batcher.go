@@ -122,16 +122,8 @@ func queryBatch[Q, A any](ctx context.Context, q Querier, questions []Q, row fun
 		}
 		return rows.Err()
 	}
-	parts := partition(questions, row)
-	if len(parts) == 1 { // nearly always, and faster without a pgx.Batch
-		rows, err := q.Query(ctx, sql, args(questions)...)
-		if err != nil {
-			return nil, err
-		}
-		return answers, read(rows, parts[0])
-	}
 	batch := new(pgx.Batch)
-	for _, positions := range parts {
+	for _, positions := range partition(questions, row) {
 		part := make([]Q, len(positions))
 		for i, at := range positions {
 			part[i] = questions[at]

@@ -140,13 +140,7 @@ func (db *DB) areUnchanged(ctx context.Context, list []Basis) ([]bool, error) {
 			batch.Queue(question, basis.arguments()...).QueryRow(read(basis))
 		}
 	}
-	var err error
-	if batch.Len() == 1 { // nearly always, and faster without a pgx.Batch
-		err = read(list[0])(db.Pool.QueryRow(ctx, question, list[0].arguments()...))
-	} else {
-		err = db.Pool.SendBatch(ctx, batch).Close()
-	}
-	if err != nil {
+	if err := db.Pool.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, err
 	}
 	answers := make([]bool, len(list))
