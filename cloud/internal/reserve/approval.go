@@ -292,5 +292,8 @@ func (c *change) dropPart(f money.Refund, code, message string) error {
 	if err := postgres.AdvanceRefund(c.ctx, c.tx, f.ID, money.RefundRefused, code, message); err != nil {
 		return err
 	}
+	if err := postgres.SettleDiscrepancy(c.ctx, c.tx, c.r().OrderID, refundKind, settled, c.now); err != nil {
+		return err
+	}
 	return c.entry("refund.refused", f.Amount, code, nil)
 }

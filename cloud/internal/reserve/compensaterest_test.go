@@ -345,3 +345,21 @@ func TestNoCompensationForTheTimeBeforeAMove(t *testing.T) {
 	o.given(t, 800, 800, "refunded")
 	s.balanced(t)
 }
+
+// TestCompensationOfReversedDeposit: a compensation waits for the guest's account when the bank reverses the deposit. It is not owed any
+// more, so only the reversal is listed.
+func TestCompensationOfReversedDeposit(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	o := s.outage(t, `{"afterMinutes":3,"wonPerMinute":200}`, sandbox.MethodVirtualAccount)
+	o.compensates(t, 3*time.Minute)
+	o.awaitRefund(t, o.id, "FAILED")
+	if n := o.open(t, o.guest.order.OrderID, "refund"); n != 1 {
+		t.Errorf("%d discrepancies of the refund without an account, want 1", n)
+	}
+	o.reverse(t, o.guest.order.OrderID)
+	o.awaitRefund(t, o.id, "REFUSED")
+	if all, reversal := o.open(t, o.guest.order.OrderID, ""), o.open(t, o.guest.order.OrderID, "reversal"); all != 1 || reversal != 1 {
+		t.Errorf("%d discrepancies after the reversal, of which %d are about it, want that one", all, reversal)
+	}
+}

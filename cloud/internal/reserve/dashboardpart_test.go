@@ -337,9 +337,15 @@ func TestPartOfReversedDeposit(t *testing.T) {
 	if err := replica.ApproveRefund(s.ctx, booking.ReservationID(id), lee); !errors.Is(err, reserve.ErrNotFound) {
 		t.Errorf("approved: %v, want ErrNotFound", err)
 	}
+	if n := s.open(t, order.OrderID, "reversal"); n != 1 {
+		t.Errorf("%d discrepancies of the reversal, want 1", n)
+	}
 	s.deposit(t, order.OrderID)
 	s.wantState(t, order.OrderID, "DONE")
 	s.wantHeld(t, order, order.Amount)
+	if n := s.open(t, order.OrderID, ""); n != 0 {
+		t.Errorf("%d discrepancies after the deposit arrived again, want 0", n)
+	}
 
 	s.fault(t, sandbox.Fault{Target: sandbox.TargetCancel, Kind: sandbox.FaultError, Status: 500, Times: 1})
 	if _, err := replica.RefundPart(s.ctx, part(id, 1000)); !errors.Is(err, reserve.ErrPaymentPending) {

@@ -159,6 +159,11 @@ func (c *change) confirmed(p toss.Payment) error {
 	if err := c.ledger(kind, p); err != nil {
 		return err
 	}
+	if kind == "deposit.done" { // again, if the bank had taken it back
+		if err := postgres.SettleDiscrepancy(c.ctx, c.tx, r.OrderID, reversalKind, settled, c.now); err != nil {
+			return err
+		}
+	}
 	if r.Extends != 0 {
 		err = c.notifyExtended()
 	} else {
