@@ -120,7 +120,7 @@ func TestWebTwoPurchases(t *testing.T) {
 	const own, friend, corrected = "01055550001", "01055550002", "01055550003"
 	day := inTwoDays()
 	a := &buyer{page: newPage(t, s.Pages), s: s, mobile: own, choice: "/b/gangnam/" + day + "/2/1000-1100"}
-	a.expect("401 (Unauthorized)", "409 (Conflict)")
+	a.expect("401 (Unauthorized)", "409 (Conflict)", "503 (Service Unavailable)") // 503: the first tab reads the receipt during the second payment
 	a.reach("receipt")
 	a.see("예약이 확정됐어요", "2번 룸")
 	a.fill("휴대폰 번호", corrected)
