@@ -95,6 +95,7 @@ func TestUnrecorded(t *testing.T) {
 		{"beside one by us that is not executed", booking.Done, &money.Refund{Amount: 1000, KeepsStay: true}, 3000, 10000, 9000, toss.StatusPartialCanceled, 1000},
 		{"since the cancellation by the policy", booking.Canceled, nil, 0, 5000, 3000, toss.StatusPartialCanceled, 2000},
 		{"nothing since the cancellation by the policy", booking.Canceled, nil, 0, 5000, 5000, toss.StatusPartialCanceled, 0},
+		{"since the cancellation, from a balance that still contains a part", booking.Canceled, nil, 2000, 11000, 0, toss.StatusPartialCanceled, 10000},
 		{"of an account without a deposit", booking.Canceled, nil, 0, 12000, 0, toss.StatusWaitingForDeposit, 0},
 	} {
 		s := snapshot(c.state, c.refund)

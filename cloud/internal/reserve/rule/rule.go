@@ -355,10 +355,10 @@ func (s Snapshot) partial(p toss.Payment) Step {
 }
 
 // Unrecorded returns the won of a payment that were returned at the provider, not by us, and are not recorded. A refund in progress
-// counts as not executed.
+// counts as not executed. All refunds together return no more than was paid.
 func (s Snapshot) Unrecorded(p toss.Payment) int {
 	if s.Reservation.State == booking.Canceled { // the refund policy may have returned a part
-		return s.takenOff(p)
+		return max(0, min(s.takenOff(p), p.TotalAmount-s.Payment.Returned))
 	}
 	recorded := s.Payment.Returned
 	if s.keepsStay() {
