@@ -176,8 +176,9 @@ func read(t *testing.T, a *Archive, name string) string {
 	return string(content)
 }
 
-func TestPruneKeepsWhatTheWantedTimeNeeds(t *testing.T) {
-	t.Parallel()
+// newArchive returns an empty archive in a directory of its own.
+func newArchive(t *testing.T) *Archive {
+	t.Helper()
 	key, err := NewKey()
 	if err != nil {
 		t.Fatal(err)
@@ -186,6 +187,12 @@ func TestPruneKeepsWhatTheWantedTimeNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return a
+}
+
+func TestPruneKeepsWhatTheWantedTimeNeeds(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	empty := func(io.Writer) error { return nil }
 	for day, segment := range []string{"000000010000000000000002", "0000000100000000000000F0", "000000020000000100000003"} {
@@ -233,14 +240,7 @@ func TestPruneKeepsWhatTheWantedTimeNeeds(t *testing.T) {
 // the older ones must be removed in time.
 func TestArchiveOfAFastClock(t *testing.T) {
 	t.Parallel()
-	key, err := NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := Open(t.TempDir(), key, "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := newArchive(t)
 	start := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
 	empty := func(io.Writer) error { return nil }
 	last := start.AddDate(0, 0, 2)
